@@ -1,6 +1,12 @@
 package sandbox
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+)
 
 // What can be wrong with a path, besides fs.ErrNotExist. Every error about a
 // path is a *PathError that wraps one of these, so callers use errors.Is.
@@ -22,12 +28,16 @@ var (
 	// ErrNotReadable and ErrNotWritable: the system's permissions forbid it.
 	ErrNotReadable = errors.New("is not readable")
 	ErrNotWritable = errors.New("is not writable")
+	// ErrLinkLoop: links on the way lead in a circle, or are more than
+	// Limits.LinkHops. It is an fs.ErrNotExist as well: nothing can be there.
+	ErrLinkLoop = fmt.Errorf("has too many links on its way: %w", fs.ErrNotExist)
 )
 
 // A PathError says what is wrong with one path, in the spelling the caller used.
 type PathError struct {
 	Path   string // as it was given
 	Parent string // for ErrParentIsFile: the parent that is a file, in the caller's spelling
+	Link   string // for ErrEscapes: the link inside the workspace that leads out, if it was one
 	Detail string // for ErrBadPath: what is wrong ("is empty", "contains NUL", "is too long")
 	Err    error  // one of the errors above, fs.ErrNotExist, or the system's error
 }
@@ -36,7 +46,70 @@ func (e *PathError) Error() string {
 	if e.Detail != "" {
 		return e.Path + ": " + e.Detail
 	}
+	if e.Link != "" {
+		return e.Path + ": " + e.Err.Error() + " (the link " + e.Link + " leads there)"
+	}
 	return e.Path + ": " + e.Err.Error()
 }
 
 func (e *PathError) Unwrap() error { return e.Err }
+
+// A TooLargeError is a file over a size limit. It comes wrapped in a *PathError.
+type TooLargeError struct {
+	Path  string // as it was given
+	Size  int64  // bytes
+	Limit int64  // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("has %d bytes, more than the %d allowed", e.Size, e.Limit)
+}
+
+// A RestoreError is a transaction that failed and could not be taken back
+// completely: Names (below the root) are not as they were before.
+type RestoreError struct {
+	Names []string
+	Err   error // why the transaction failed
+}
+
+func (e *RestoreError) Error() string {
+	return fmt.Sprintf("%v; not restored: %s", e.Err, strings.Join(e.Names, ", "))
+}
+
+func (e *RestoreError) Unwrap() error { return e.Err }
+
+// explain turns what the system said about name into a *PathError: facts in our
+// words, no path of the host. denied is what a refused permission means here.
+func explain(name string, err, denied error) error {
+	var ours *PathError
+	if err == nil || errors.As(err, &ours) {
+		return err
+	}
+	e := &PathError{Path: name, Err: reason(err)}
+	switch {
+	case errors.Is(err, escapeError()):
+		e.Err = ErrEscapes
+	case errors.Is(err, syscall.ELOOP):
+		e.Err = ErrLinkLoop
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		e.Err, e.Detail = ErrBadPath, "is too long"
+	case errors.Is(err, syscall.EISDIR):
+		e.Err = ErrIsDirectory
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		e.Err = fs.ErrNotExist
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		e.Err = denied
+	}
+	return e
+}
+
+// reason is the innermost error: "no space left on device" without the call.
+func reason(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+)
+
+// A step is one change on its way to the disk. Whatever can fail for want of
+// space or permission happens before the first step is applied.
+type step struct {
+	c       *change
+	t       *target
+	tmp     *temp  // the new content; nil for a removal
+	old     *temp  // the old file under a second name; nil if there was none, or it was a link
+	link    string // the target of a link to be removed
+	applied bool
+}
+
+// commit applies all changes or none.
+func (tx *Tx) commit() error {
+	steps := make([]*step, 0, len(tx.order))
+	err := func() error {
+		for _, c := range tx.order {
+			if c.remove && !c.p.Exists {
+				continue // written and removed within the transaction
+			}
+			s := &step{c: c}
+			steps = append(steps, s)
+			if err := s.prepare(tx); err != nil {
+				return explain(c.name, err, ErrNotWritable)
+			}
+		}
+		for _, s := range steps {
+			if err := s.apply(tx.f.Durable); err != nil {
+				return explain(s.c.name, err, ErrNotWritable)
+			}
+		}
+		return nil
+	}()
+	if err != nil {
+		err = undo(steps, err)
+	}
+	finish(steps, err != nil)
+	return err
+}
+
+// prepare writes the new content beside the target and gives the old a second
+// name.
+func (s *step) prepare(tx *Tx) error {
+	var err error
+	if s.c.remove {
+		s.t, err = tx.f.entry(tx.st, s.c.p)
+	} else {
+		s.t, err = tx.f.target(tx.st, s.c.name, s.c.p)
+	}
+	if err != nil {
+		return err
+	}
+	if !s.c.remove {
+		if s.tmp, err = stage(s.t.dir, s.c.data, s.t.info, s.c.mode); err != nil {
+			return err
+		}
+	}
+	return s.keepOld()
+}
+
+// entry is target for an entry that will be removed: of whatever permissions,
+// and nothing is created.
+func (f *FS) entry(st *state, p Path) (*target, error) {
+	t := &target{st: st, base: path.Base(p.Rel)}
+	var err error
+	if t.dir, err = st.root.OpenRoot(path.Dir(p.Rel) + "/."); err == nil {
+		t.info, err = t.dir.Lstat(t.base)
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (s *step) keepOld() error {
+	info := s.t.info
+	if info == nil {
+		return nil
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		var err error
+		s.link, err = s.t.dir.Readlink(s.t.base)
+		return err
+	}
+	var err error
+	if s.old, err = secondName(s.t.dir, s.t.base); err == nil {
+		return nil
+	}
+	// No hard links here, or the file is a mount point: a copy.
+	data, err := readAll(s.t.dir, s.t.base)
+	if err != nil {
+		return err
+	}
+	perm := info.Mode().Perm()
+	s.old, err = stage(s.t.dir, data, info, &perm)
+	return err
+}
+
+func readAll(dir *os.Root, base string) ([]byte, error) {
+	file, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
+}
+
+// secondName links base to a temp name, so that putting it back needs no space.
+func secondName(dir *os.Root, base string) (*temp, error) {
+	return newTemp(dir, func(name string) (*os.File, error) {
+		if err := dir.Link(base, name); err != nil {
+			return nil, err
+		}
+		file, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err == nil && !lockFile(file, false) {
+			file.Close()
+			err = errBusy // somebody locks the file itself for their own purpose
+		}
+		if err != nil {
+			return nil, errors.Join(err, dir.Remove(name))
+		}
+		return file, nil
+	})
+}
+
+func (s *step) apply(durable bool) error {
+	if s.c.remove {
+		err := s.t.dir.Remove(s.t.base)
+		s.applied = err == nil
+		return err
+	}
+	err := s.tmp.replace(s.t.base, durable)
+	s.applied = err == nil || s.tmp.gone
+	return err
+}
+
+// undo takes back what was applied, latest first.
+func undo(steps []*step, cause error) error {
+	var names []string
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		if s.applied && s.restore() != nil {
+			names = append(names, s.c.p.Rel)
+		}
+	}
+	if names == nil {
+		return cause
+	}
+	return &RestoreError{Names: names, Err: cause}
+}
+
+// restore puts back what was there before the step.
+func (s *step) restore() error {
+	switch {
+	case s.link != "":
+		return s.t.dir.Symlink(s.link, s.t.base)
+	case s.old != nil:
+		return s.old.replace(s.t.base, false)
+	}
+	return s.t.dir.Remove(s.t.base)
+}
+
+// finish removes what the transaction needed on the disk and nobody else does.
+func finish(steps []*step, failed bool) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		for _, tmp := range []*temp{s.tmp, s.old} {
+			if tmp != nil {
+				tmp.discard()
+			}
+		}
+		if s.t == nil {
+			continue
+		}
+		if failed {
+			s.t.removeParents()
+		}
+		s.t.close()
+	}
+}

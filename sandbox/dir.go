@@ -1,0 +1,107 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// A Dir is an open directory, for walkers: what is below it is opened relative
+// to it, one name at a time and never through a link, so that a walk pays
+// neither for long paths nor for checks that it repeats. It stays inside by
+// construction. Use one Dir from one goroutine at a time, or open and list only.
+type Dir struct {
+	f    *FS
+	path Path
+	dir  handle
+}
+
+// OpenDir opens a directory for walking; links in name are followed as always.
+func (f *FS) OpenDir(name string) (*Dir, error) {
+	return run(f, func(st *state) (*Dir, error) {
+		p, err := f.dir(st, name)
+		if err != nil {
+			return nil, err
+		}
+		h, err := openHandle(st, p.Rel)
+		if err != nil {
+			return nil, forReading(name, err)
+		}
+		return &Dir{f: f, path: p, dir: h}, nil
+	})
+}
+
+// Path is where the directory is, all links resolved.
+func (d *Dir) Path() Path { return d.path }
+
+// Close releases the directory.
+func (d *Dir) Close() error { return d.dir.close() }
+
+// Entries lists the directory, in the order of the disk, without the reserved
+// entry at the top. Only names and types are read.
+func (d *Dir) Entries() ([]fs.DirEntry, error) {
+	list, err := d.dir.list()
+	if err != nil {
+		return nil, explain(d.path.Rel, err, ErrNotReadable)
+	}
+	if d.path.Rel == "." {
+		list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return reserved(e.Name()) })
+	}
+	return list, nil
+}
+
+// OpenDir opens the directory called name in d. A link is ErrNotDirectory.
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	p, err := d.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := d.dir.openDir(name)
+	if err != nil {
+		return nil, explainEntry(p.Rel, err, ErrNotDirectory)
+	}
+	p.Exists, p.Type = true, fs.ModeDir
+	return &Dir{f: d.f, path: p, dir: h}, nil
+}
+
+// OpenFile opens the regular file called name in d. A link, like everything
+// else that is not a regular file, is ErrNotRegular.
+func (d *Dir) OpenFile(name string) (*File, error) {
+	p, err := d.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := d.dir.openFile(name, p.Abs)
+	if err != nil {
+		return nil, explainEntry(p.Rel, err, ErrNotRegular)
+	}
+	return admit(p.Rel, p, file)
+}
+
+// entry is the place of one entry of d.
+func (d *Dir) entry(name string) (Path, error) {
+	if name == "" || name == "." || name == ".." || strings.ContainsFunc(name, notInName) {
+		return Path{}, &PathError{Path: name, Detail: "is not the name of an entry", Err: ErrBadPath}
+	}
+	rel := name
+	if d.path.Rel != "." {
+		rel = d.path.Rel + "/" + name
+	}
+	if reserved(rel) {
+		return Path{}, &PathError{Path: rel, Err: ErrReserved}
+	}
+	return d.f.path(rel), nil
+}
+
+func notInName(r rune) bool {
+	return r == 0 || r == '/' || r < 0x80 && os.IsPathSeparator(uint8(r))
+}
+
+// explainEntry is explain where a link is refused rather than followed.
+func explainEntry(rel string, err, other error) error {
+	if isLinkRefusal(err) {
+		return &PathError{Path: rel, Err: other}
+	}
+	return explain(rel, err, ErrNotReadable)
+}

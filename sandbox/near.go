@@ -1,0 +1,85 @@
+package sandbox
+
+import (
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	nearCount = 3     // names a reader can still choose from
+	nearEdits = 2     // a slip of the fingers; more is another word
+	nearScan  = 20000 // entries looked at: a bound on time, not on sense
+)
+
+// Near returns up to three entries of the directory of name that differ from it
+// by case only or by at most two edits, nearest first, in the caller's spelling
+// of the directory. It is for the hint of a name that does not exist.
+func (f *FS) Near(name string) []string {
+	st := f.cur.Load()
+	if st == nil {
+		return nil
+	}
+	rel, err := f.clean(st, name)
+	if err != nil || rel == "." {
+		return nil
+	}
+	list, err := f.ReadDir(orDot(path.Dir(rel)))
+	if err != nil {
+		return nil
+	}
+	dir, base := filepath.Dir(filepath.Clean(name)), path.Base(rel)
+	var out []string
+	for _, entry := range nearest(base, list[:min(len(list), nearScan)]) {
+		out = append(out, filepath.ToSlash(filepath.Join(dir, entry)))
+	}
+	return out
+}
+
+// nearest ranks the entries by how little they differ from base.
+func nearest(base string, list []fs.DirEntry) []string {
+	var names [nearEdits + 1][]string
+	for _, entry := range list {
+		name := entry.Name()
+		switch d := edits(name, base, nearEdits); {
+		case name == base || isTemp(name):
+		case strings.EqualFold(name, base):
+			names[0] = append(names[0], name)
+		case d <= nearEdits:
+			names[d] = append(names[d], name)
+		}
+	}
+	all := slices.Concat(names[:]...)
+	return all[:min(len(all), nearCount)]
+}
+
+// edits is the number of runes to insert, delete or replace to make b of a;
+// any number over limit once it is clear that there are more.
+func edits(a, b string, limit int) int {
+	x, y := []rune(a), []rune(b)
+	if len(x)-len(y) > limit || len(y)-len(x) > limit {
+		return limit + 1
+	}
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, r := range x {
+		diagonal, least := row[0], i+1
+		row[0] = i + 1
+		for j, s := range y {
+			cost := diagonal
+			if r != s {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+			least = min(least, cost)
+		}
+		if least > limit {
+			return limit + 1
+		}
+	}
+	return row[len(y)]
+}

@@ -1,0 +1,229 @@
+package sandbox
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// A temp is a file beside a target under a name of ours, open and locked. The
+// lock ends with the process, however that dies: whoever later meets the name
+// unlocked knows that nobody needs it any more and removes it.
+type temp struct {
+	dir  *os.Root
+	name string
+	file *os.File
+	data []byte // its content, should the target be a mount point
+	slot int
+	gone bool // renamed into place, or removed
+}
+
+const (
+	tempPrefix = ".perstack-base-"
+	tempSuffix = ".tmp"
+	tempTries  = 8
+)
+
+// isTemp recognises the names of temporary files.
+func isTemp(name string) bool {
+	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
+}
+
+// slots are the numbers in the names of temps. The smallest free one is taken,
+// so that a writer meets what a killed one left in the same directory without
+// listing it.
+var slots struct {
+	sync.Mutex
+	busy []uint64
+}
+
+func takeSlot() int {
+	slots.Lock()
+	defer slots.Unlock()
+	for i, word := range slots.busy {
+		if free := bits.TrailingZeros64(^word); free < 64 {
+			slots.busy[i] |= 1 << free
+			return i*64 + free
+		}
+	}
+	slots.busy = append(slots.busy, 1)
+	return len(slots.busy)*64 - 64
+}
+
+func freeSlot(n int) {
+	slots.Lock()
+	defer slots.Unlock()
+	slots.busy[n/64] &^= 1 << (n % 64)
+}
+
+// newTemp makes a temp in dir by calling create with names until one is free.
+// create must fail with fs.ErrExist for a name that is taken.
+func newTemp(dir *os.Root, create func(name string) (*os.File, error)) (*temp, error) {
+	t := &temp{dir: dir, slot: takeSlot()}
+	t.name = tempPrefix + strconv.Itoa(t.slot) + tempSuffix
+	for range tempTries {
+		file, err := create(t.name)
+		if err == nil && t.claim(file) {
+			return t, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			freeSlot(t.slot)
+			return nil, err
+		}
+		if !removeStale(dir, t.name) {
+			t.name = tempPrefix + strconv.FormatUint(rand.Uint64(), 36) + tempSuffix
+		}
+	}
+	freeSlot(t.slot)
+	return nil, fs.ErrExist
+}
+
+// claim locks the new file. It fails if another process took it for stale in
+// the moment between creation and lock.
+func (t *temp) claim(file *os.File) bool {
+	locked := lockFile(file, false)
+	if locked && sameEntry(t.dir, t.name, file) {
+		t.file = file
+		return true
+	}
+	file.Close()
+	return false
+}
+
+// removeStale removes a temp whose owner is dead; false if it lives, or is not
+// a file of ours.
+func removeStale(dir *os.Root, name string) bool {
+	info, err := dir.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	file, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer file.Close()
+	return lockFile(file, true) && sameEntry(dir, name, file) && removeOpen(dir, name, file) == nil
+}
+
+// sameEntry reports whether name is still the open file.
+func sameEntry(dir *os.Root, name string, file *os.File) bool {
+	open, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	entry, err := dir.Lstat(name)
+	return err == nil && os.SameFile(open, entry)
+}
+
+// stage writes data to a new temp in dir. like, if not nil, is the file it will
+// replace: its permission bits and owner are kept. mode, if not nil, wins.
+func stage(dir *os.Root, data []byte, like fs.FileInfo, mode *fs.FileMode) (*temp, error) {
+	perm := fs.FileMode(0o666)
+	switch {
+	case mode != nil:
+		perm = mode.Perm()
+	case like != nil:
+		perm = like.Mode().Perm()
+	}
+	t, err := newTemp(dir, func(name string) (*os.File, error) {
+		return dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.data = data
+	if _, err = t.file.Write(data); err == nil && (mode != nil || like != nil) {
+		err = dress(t.file, perm, like)
+	}
+	if err != nil {
+		t.discard()
+		return nil, err
+	}
+	return t, nil
+}
+
+// dress gives the new file the owner of the old one, where we may, and exactly
+// the bits of perm, whatever the umask took away.
+func dress(file *os.File, perm fs.FileMode, like fs.FileInfo) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if like != nil {
+		keepOwner(file, info, like)
+	}
+	if info.Mode().Perm() == perm {
+		return nil
+	}
+	return file.Chmod(perm)
+}
+
+// replace puts the temp in place of base. A file that is itself a mount point
+// cannot be replaced, so it is written in place.
+func (t *temp) replace(base string, durable bool) error {
+	if durable {
+		if err := t.file.Sync(); err != nil {
+			return err
+		}
+	}
+	err := t.rename(base)
+	if errors.Is(err, syscall.EBUSY) {
+		return overwrite(t.dir, base, t.data)
+	}
+	if err == nil && durable {
+		return syncDir(t.dir)
+	}
+	return err
+}
+
+func (t *temp) rename(base string) error {
+	if !renamesOpen {
+		t.file.Close()
+	}
+	err := t.dir.Rename(t.name, base)
+	t.gone = err == nil
+	return err
+}
+
+// discard removes the temp, if it was not renamed, and ends its lock.
+func (t *temp) discard() error {
+	var err error
+	if !t.gone {
+		err = removeOpen(t.dir, t.name, t.file)
+		t.gone = true
+	}
+	t.file.Close()
+	freeSlot(t.slot)
+	return err
+}
+
+// overwrite writes base in place, and the old content back if that fails.
+func overwrite(dir *os.Root, base string, data []byte) error {
+	file, err := dir.OpenFile(base, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	old, err := io.ReadAll(file)
+	if err != nil {
+		return err
+	}
+	if err = refill(file, data); err != nil {
+		return errors.Join(err, refill(file, old))
+	}
+	return nil
+}
+
+func refill(file *os.File, data []byte) error {
+	if _, err := file.WriteAt(data, 0); err != nil {
+		return err
+	}
+	return file.Truncate(int64(len(data)))
+}

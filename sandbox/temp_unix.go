@@ -1,0 +1,53 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// renamesOpen: an open file can be renamed and removed here.
+const renamesOpen = true
+
+// lockFile takes the advisory lock of a temp without waiting: shared by owners,
+// exclusive for whoever wants to remove it.
+func lockFile(file *os.File, exclusive bool) bool {
+	how := unix.LOCK_SH
+	if exclusive {
+		how = unix.LOCK_EX
+	}
+	return unix.Flock(int(file.Fd()), how|unix.LOCK_NB) == nil
+}
+
+func removeOpen(dir *os.Root, name string, _ *os.File) error { return dir.Remove(name) }
+
+// keepOwner gives file the owner of like. Where that is not permitted the new
+// owner stays, as it does for every program that replaces a file.
+func keepOwner(file *os.File, now, like fs.FileInfo) {
+	a, ok1 := now.Sys().(*syscall.Stat_t)
+	b, ok2 := like.Sys().(*syscall.Stat_t)
+	if ok1 && ok2 && (a.Uid != b.Uid || a.Gid != b.Gid) {
+		_ = file.Chown(int(b.Uid), int(b.Gid))
+	}
+}
+
+// ownedByOther reports whether the mode bits of the owner say nothing about us.
+func ownedByOther(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	uid := os.Geteuid()
+	return ok && uid != 0 && int(stat.Uid) != uid
+}
+
+// syncDir makes a rename in dir durable.
+func syncDir(dir *os.Root) error {
+	file, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return file.Sync()
+}

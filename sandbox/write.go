@@ -1,0 +1,198 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+)
+
+// Write creates the file name or replaces its whole content, in one step: a
+// reader sees the old content or the new, and after an error the old. Missing
+// parents are created. A link stays a link and its target is written; an
+// existing file keeps its permission bits. Writers of one file take turns.
+func (f *FS) Write(name string, data []byte) (Path, error) {
+	return f.update(name, func(*state, Path) ([]byte, bool, error) { return data, true, nil })
+}
+
+// Edit replaces the content of the file name by what change makes of it, while
+// no other writer of this FS can come between. The file must exist and have at
+// most Limits.EditBytes bytes (*TooLargeError). Equal content writes nothing, and
+// an error of change is returned as it is.
+func (f *FS) Edit(name string, change func(old []byte) ([]byte, error)) (Path, error) {
+	return f.update(name, func(st *state, p Path) ([]byte, bool, error) {
+		old, err := f.read(st, name, p)
+		if err != nil {
+			return nil, false, err
+		}
+		data, err := change(bytes.Clone(old))
+		return data, err == nil && !bytes.Equal(old, data), err
+	})
+}
+
+// update writes what content returns for the place, under the place's lock.
+func (f *FS) update(name string, content func(*state, Path) (data []byte, write bool, err error)) (Path, error) {
+	return run(f, func(st *state) (Path, error) {
+		p, err := f.resolve(st, name, true)
+		if err != nil {
+			return Path{}, explain(name, err, ErrNotWritable)
+		}
+		key := lockKey(p.Rel)
+		f.locks.lock(key)
+		defer f.locks.unlock(key)
+		data, write, err := content(st, p)
+		if err != nil {
+			return Path{}, err
+		}
+		if write {
+			err = f.put(st, name, p, data)
+		}
+		if err != nil {
+			return Path{}, explain(name, err, ErrNotWritable)
+		}
+		p.Exists, p.Type = true, 0
+		return p, nil
+	})
+}
+
+// read returns the content of the file at p.
+func (f *FS) read(st *state, name string, p Path) ([]byte, error) {
+	file, err := f.openAt(st, name, p)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return slurp(name, file, f.limits.EditBytes)
+}
+
+func (f *FS) put(st *state, name string, p Path, data []byte) error {
+	t, err := f.target(st, name, p)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	tmp, err := stage(t.dir, data, t.info, nil)
+	if err == nil {
+		err = tmp.replace(t.base, f.Durable)
+		tmp.discard()
+	}
+	if err != nil {
+		t.removeParents()
+	}
+	return err
+}
+
+// A target is a file about to be written: its directory, open, so that what
+// happens to the path no longer matters, and what is there now.
+type target struct {
+	st   *state
+	dir  *os.Root
+	base string
+	info fs.FileInfo // nil: nothing there yet
+	made []string    // parents that were created for it, outermost first
+}
+
+// parentTries bounds how often a parent is made again that a failing writer
+// beside us removed.
+const parentTries = 3
+
+func (f *FS) target(st *state, name string, p Path) (*target, error) {
+	if p.Rel == "." {
+		return nil, &PathError{Path: name, Err: ErrIsDirectory}
+	}
+	t := &target{st: st, base: path.Base(p.Rel)}
+	var err error
+	for range parentTries {
+		if err = t.open(path.Dir(p.Rel)); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err == nil {
+		err = t.inspect(name)
+	}
+	if err != nil {
+		t.close()
+		t.removeParents()
+		return nil, f.parentIsFile(name, p, err)
+	}
+	return t, nil
+}
+
+// open pins the directory, creating what is missing of it. The "/." keeps it
+// from waiting on a FIFO that took the directory's place.
+func (t *target) open(dir string) error {
+	var err error
+	if t.dir, err = t.st.root.OpenRoot(dir + "/."); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for i := range len(dir) + 1 {
+		if i < len(dir) && dir[i] != '/' {
+			continue
+		}
+		switch err := t.st.root.Mkdir(dir[:i], 0o777); {
+		case err == nil:
+			t.made = append(t.made, dir[:i])
+		case !errors.Is(err, fs.ErrExist):
+			return err
+		}
+	}
+	t.dir, err = t.st.root.OpenRoot(dir + "/.")
+	return err
+}
+
+// inspect looks at what is there and refuses what may not be replaced.
+func (t *target) inspect(name string) error {
+	info, err := t.dir.Lstat(t.base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p := Path{Exists: true, Type: info.Mode().Type()}
+	if err := wantRegular(name, p); err != nil {
+		return err
+	}
+	if info.Mode()&0o200 == 0 || ownedByOther(info) && !t.writable() {
+		return &PathError{Path: name, Err: ErrNotWritable}
+	}
+	t.info = info
+	return nil
+}
+
+// writable asks the system, for a file whose owner is somebody else.
+func (t *target) writable() bool {
+	file, err := t.dir.OpenFile(t.base, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	file.Close()
+	return true
+}
+
+func (t *target) close() {
+	if t.dir != nil {
+		t.dir.Close()
+	}
+}
+
+// removeParents takes back the parents that were created, as far as they are empty.
+func (t *target) removeParents() {
+	for i := len(t.made) - 1; i >= 0; i-- {
+		if t.st.root.Remove(t.made[i]) != nil {
+			return
+		}
+	}
+	t.made = nil
+}
+
+// parentIsFile names the parent when something that is not a directory was in
+// the way of p.
+func (f *FS) parentIsFile(name string, p Path, err error) error {
+	if !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	return &PathError{Path: name, Parent: path.Dir(p.Rel), Err: ErrParentIsFile}
+}

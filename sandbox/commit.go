@@ -22,30 +22,45 @@ type step struct {
 
 // commit applies all changes or none.
 func (tx *Tx) commit() error {
-	steps := make([]*step, 0, len(tx.order))
-	err := func() error {
-		for _, c := range tx.order {
-			if c.remove && !c.p.Exists {
-				continue // written and removed within the transaction
-			}
-			s := &step{c: c}
-			steps = append(steps, s)
-			if err := s.prepare(tx); err != nil {
-				return explain(c.name, err, ErrNotWritable)
-			}
-		}
-		for _, s := range steps {
-			if err := s.apply(tx.f.Durable); err != nil {
-				return explain(s.c.name, err, ErrNotWritable)
-			}
-		}
-		return nil
-	}()
+	tx.f.parents.RLock()
+	steps, err := tx.prepare()
+	if err == nil {
+		err = applyAll(steps, tx.f.Durable)
+	}
 	if err != nil {
 		err = undo(steps, err)
 	}
-	finish(steps, err != nil)
+	targets := finish(steps)
+	tx.f.parents.RUnlock()
+	if err != nil {
+		tx.f.takeBack(targets...)
+	}
 	return err
+}
+
+// prepare makes the steps; after an error those that were begun.
+func (tx *Tx) prepare() ([]*step, error) {
+	steps := make([]*step, 0, len(tx.order))
+	for _, c := range tx.order {
+		if c.remove && !c.p.Exists {
+			continue // written and removed within the transaction
+		}
+		s := &step{c: c}
+		steps = append(steps, s)
+		if err := s.prepare(tx); err != nil {
+			return steps, explain(c.name, err, ErrNotWritable)
+		}
+	}
+	return steps, nil
+}
+
+func applyAll(steps []*step, durable bool) error {
+	for _, s := range steps {
+		if err := s.apply(durable); err != nil {
+			return explain(s.c.name, err, ErrNotWritable)
+		}
+	}
+	return nil
 }
 
 // prepare writes the new content beside the target and gives the old a second
@@ -76,11 +91,7 @@ func (f *FS) entry(st *state, p Path) (*target, error) {
 	if t.dir, err = st.root.OpenRoot(path.Dir(p.Rel) + "/."); err == nil {
 		t.info, err = t.dir.Lstat(t.base)
 	}
-	if err != nil {
-		t.close()
-		return nil, err
-	}
-	return t, nil
+	return t, err
 }
 
 func (s *step) keepOld() error {
@@ -164,6 +175,11 @@ func undo(steps []*step, cause error) error {
 func (s *step) restore() error {
 	switch {
 	case s.link != "":
+		if !s.c.remove {
+			if err := s.t.dir.Remove(s.t.base); err != nil {
+				return err
+			}
+		}
 		return s.t.dir.Symlink(s.link, s.t.base)
 	case s.old != nil:
 		return s.old.replace(s.t.base, false)
@@ -172,20 +188,17 @@ func (s *step) restore() error {
 }
 
 // finish removes what the transaction needed on the disk and nobody else does.
-func finish(steps []*step, failed bool) {
-	for i := len(steps) - 1; i >= 0; i-- {
-		s := steps[i]
+// A second name that cannot be removed is left to the next write beside it.
+func finish(steps []*step) []*target {
+	var targets []*target
+	for _, s := range steps {
 		for _, tmp := range []*temp{s.tmp, s.old} {
 			if tmp != nil {
-				tmp.discard()
+				_ = tmp.discard()
 			}
 		}
-		if s.t == nil {
-			continue
-		}
-		if failed {
-			s.t.removeParents()
-		}
 		s.t.close()
+		targets = append(targets, s.t)
 	}
+	return targets
 }

@@ -30,6 +30,7 @@ type FS struct {
 	reopen      sync.Mutex
 	generation  atomic.Int64
 	locks       locks
+	parents     sync.RWMutex // read: a write is under way; write: its empty parents are removed
 }
 
 // Open opens the workspace dir, which must exist. Nothing on disk changes.

@@ -126,6 +126,9 @@ func sameEntry(dir *os.Root, name string, file *os.File) bool {
 // replace: its permission bits and owner are kept. mode, if not nil, wins.
 func stage(dir *os.Root, data []byte, like fs.FileInfo, mode *fs.FileMode) (*temp, error) {
 	perm := fs.FileMode(0o666)
+	if like != nil && !like.Mode().IsRegular() {
+		like = nil
+	}
 	switch {
 	case mode != nil:
 		perm = mode.Perm()

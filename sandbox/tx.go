@@ -159,6 +159,7 @@ func (tx *Tx) plan(c *change) {
 		if c.mode == nil {
 			c.mode = old.mode
 		}
+		c.p = old.p // what is on the disk
 		*old = *c
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"syscall"
 )
 
@@ -67,19 +68,17 @@ func (f *FS) read(st *state, name string, p Path) ([]byte, error) {
 	return slurp(name, file, f.limits.EditBytes)
 }
 
+// put writes data to the file at p.
 func (f *FS) put(st *state, name string, p Path, data []byte) error {
+	f.parents.RLock()
 	t, err := f.target(st, name, p)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	tmp, err := stage(t.dir, data, t.info, nil)
 	if err == nil {
-		err = tmp.replace(t.base, f.Durable)
-		tmp.discard()
+		err = t.replace(data, f.Durable)
 	}
+	t.close()
+	f.parents.RUnlock()
 	if err != nil {
-		t.removeParents()
+		f.takeBack(t)
 	}
 	return err
 }
@@ -94,30 +93,30 @@ type target struct {
 	made []string    // parents that were created for it, outermost first
 }
 
-// parentTries bounds how often a parent is made again that a failing writer
-// beside us removed.
-const parentTries = 3
-
+// target opens and inspects the place p. It is to be closed also after an error,
+// and given to takeBack then. f.parents is held for reading.
 func (f *FS) target(st *state, name string, p Path) (*target, error) {
-	if p.Rel == "." {
-		return nil, &PathError{Path: name, Err: ErrIsDirectory}
-	}
 	t := &target{st: st, base: path.Base(p.Rel)}
-	var err error
-	for range parentTries {
-		if err = t.open(path.Dir(p.Rel)); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
+	if p.Rel == "." {
+		return t, &PathError{Path: name, Err: ErrIsDirectory}
 	}
+	err := t.open(path.Dir(p.Rel))
 	if err == nil {
-		err = t.inspect(name)
+		err = t.inspect(name, p)
 	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		err = &PathError{Path: name, Parent: path.Dir(p.Rel), Err: ErrParentIsFile}
+	}
+	return t, err
+}
+
+func (t *target) replace(data []byte, durable bool) error {
+	tmp, err := stage(t.dir, data, t.info, nil)
 	if err != nil {
-		t.close()
-		t.removeParents()
-		return nil, f.parentIsFile(name, p, err)
+		return err
 	}
-	return t, nil
+	err = tmp.replace(t.base, durable)
+	return errors.Join(err, tmp.discard())
 }
 
 // open pins the directory, creating what is missing of it. The "/." keeps it
@@ -143,7 +142,7 @@ func (t *target) open(dir string) error {
 }
 
 // inspect looks at what is there and refuses what may not be replaced.
-func (t *target) inspect(name string) error {
+func (t *target) inspect(name string, p Path) error {
 	info, err := t.dir.Lstat(t.base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -151,8 +150,12 @@ func (t *target) inspect(name string) error {
 	if err != nil {
 		return err
 	}
-	p := Path{Exists: true, Type: info.Mode().Type()}
-	if err := wantRegular(name, p); err != nil {
+	now := Path{Exists: true, Type: info.Mode().Type()}
+	if p.Type&now.Type&fs.ModeSymlink != 0 {
+		t.info = info // a link that a transaction replaces by a file
+		return nil
+	}
+	if err := wantRegular(name, now); err != nil {
 		return err
 	}
 	if info.Mode()&0o200 == 0 || ownedByOther(info) && !t.writable() {
@@ -178,21 +181,14 @@ func (t *target) close() {
 	}
 }
 
-// removeParents takes back the parents that were created, as far as they are empty.
-func (t *target) removeParents() {
-	for i := len(t.made) - 1; i >= 0; i-- {
-		if t.st.root.Remove(t.made[i]) != nil {
-			return
+// takeBack removes the parents that were created for targets that failed, as far
+// as they are empty. It waits for the writers that may be about to use them.
+func (f *FS) takeBack(targets ...*target) {
+	f.parents.Lock()
+	defer f.parents.Unlock()
+	for _, t := range slices.Backward(targets) {
+		for _, dir := range slices.Backward(t.made) {
+			_ = t.st.root.Remove(dir) // not empty: it is in use by now
 		}
 	}
-	t.made = nil
-}
-
-// parentIsFile names the parent when something that is not a directory was in
-// the way of p.
-func (f *FS) parentIsFile(name string, p Path, err error) error {
-	if !errors.Is(err, syscall.ENOTDIR) {
-		return err
-	}
-	return &PathError{Path: name, Parent: path.Dir(p.Rel), Err: ErrParentIsFile}
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -139,7 +138,8 @@ func secondName(dir *os.Root, base string) (*temp, error) {
 			err = errBusy // somebody locks the file itself for their own purpose
 		}
 		if err != nil {
-			return nil, errors.Join(err, dir.Remove(name))
+			_ = dir.Remove(name)
+			return nil, err
 		}
 		return file, nil
 	})

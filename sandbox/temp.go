@@ -219,9 +219,9 @@ func overwrite(dir *os.Root, base string, data []byte) error {
 		return err
 	}
 	if err = refill(file, data); err != nil {
-		return errors.Join(err, refill(file, old))
+		_ = refill(file, old) // it fitted before
 	}
-	return nil
+	return err
 }
 
 func refill(file *os.File, data []byte) error {

@@ -116,7 +116,10 @@ func (t *target) replace(data []byte, durable bool) error {
 		return err
 	}
 	err = tmp.replace(t.base, durable)
-	return errors.Join(err, tmp.discard())
+	if left := tmp.discard(); err == nil {
+		err = left
+	}
+	return err
 }
 
 // open pins the directory, creating what is missing of it. The "/." keeps it

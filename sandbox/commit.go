@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -133,6 +134,9 @@ func secondName(dir *os.Root, base string) (*temp, error) {
 			return nil, err
 		}
 		file, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, nil // ours, but not readable: it can do without a lock
+		}
 		if err == nil && !lockFile(file, false) {
 			file.Close()
 			err = errBusy // somebody locks the file itself for their own purpose

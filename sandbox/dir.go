@@ -10,7 +10,7 @@ import (
 // A Dir is an open directory, for walkers: what is below it is opened relative
 // to it, one name at a time and never through a link, so that a walk pays
 // neither for long paths nor for checks that it repeats. It stays inside by
-// construction. Use one Dir from one goroutine at a time, or open and list only.
+// construction. Entries is for one goroutine at a time, opening for any number.
 type Dir struct {
 	f    *FS
 	path Path

@@ -95,7 +95,7 @@ func (w *walk) step(comp, rest string) (fs.FileMode, string, error) {
 		return 0, rest, errMissing
 	}
 	if err != nil {
-		return 0, "", explain(w.name, err, ErrNotReadable)
+		return 0, "", err
 	}
 	if w.done == "" && w.st.isReserved(info) {
 		return 0, "", &PathError{Path: w.name, Err: ErrReserved}
@@ -119,7 +119,7 @@ func (w *walk) along(link, rest string) (string, error) {
 	}
 	target, err := w.st.root.Readlink(link)
 	if err != nil {
-		return "", explain(w.name, err, ErrNotReadable)
+		return "", err
 	}
 	w.link = link
 	if filepath.IsAbs(target) {

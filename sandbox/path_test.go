@@ -14,10 +14,9 @@ import (
 // A world is a workspace with a canary beside it.
 type world struct {
 	*testing.T
-	fs           *FS
-	ws, out      string // the workspace and the directory outside
-	canary       string // a file in out
-	canaryBefore string
+	fs      *FS
+	ws, out string // the workspace and the directory outside
+	canary  string // a file in out
 }
 
 // longWay makes every world do without the kernel's short way.

@@ -30,18 +30,51 @@ func (st *state) lookup(rel string) (fs.FileMode, error) {
 }
 
 // openPlain opens a regular file that no link leads to; nil when it is not one.
-// It looks first: merely opening a FIFO would wake the process that waits on it.
 func (st *state) openPlain(rel, abs string) *os.File {
-	var stat unix.Stat_t
-	err := unix.Fstatat(st.fd, rel, &stat, unix.AT_SYMLINK_NOFOLLOW)
-	if err != nil || modeType(stat.Mode) != 0 {
-		return nil
-	}
-	fd, err := st.openat2(rel, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
+	fd, ok := st.plainFD(rel)
+	if !ok {
 		return nil
 	}
 	return os.NewFile(uintptr(fd), abs)
+}
+
+// readPlain reads such a file whole, without the price of an os.File. Whatever
+// is unusual about it (its size too) is left to the long way.
+func (st *state) readPlain(rel string, limit int64) ([]byte, bool) {
+	fd, ok := st.plainFD(rel)
+	if !ok {
+		return nil, false
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil || modeType(stat.Mode) != 0 || stat.Size > limit || stat.Size == 0 {
+		return nil, false
+	}
+	data := make([]byte, stat.Size+1) // one more, so that growth shows
+	for n := 0; n <= int(stat.Size); {
+		m, err := unix.Read(fd, data[n:])
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return nil, false
+		case m == 0 || n+m == int(stat.Size):
+			return data[:n+m], true
+		}
+		n += max(m, 0)
+	}
+	return nil, false
+}
+
+// plainFD opens a regular file that no link leads to. It looks first: merely
+// opening a FIFO would wake the process that waits on it.
+func (st *state) plainFD(rel string) (int, bool) {
+	var stat unix.Stat_t
+	err := unix.Fstatat(st.fd, rel, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil || modeType(stat.Mode) != 0 {
+		return -1, false
+	}
+	fd, err := st.openat2(rel, unix.O_RDONLY|unix.O_NONBLOCK)
+	return fd, err == nil
 }
 
 func (st *state) openat2(rel string, flags uint64) (int, error) {

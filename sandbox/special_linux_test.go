@@ -192,6 +192,43 @@ func TestWorkspaceUnderAnotherMount(t *testing.T) {
 	}
 }
 
+func TestPermissions(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root is refused nothing")
+	}
+	w := newWorld(t)
+	w.file("unreadable", "U")
+	must(t, os.Chmod(w.path("unreadable"), 0o200))
+	w.file("closed/f", "C")
+	w.file("fixed/f", "F")
+	must(t, os.Chmod(w.path("closed"), 0))
+	must(t, os.Chmod(w.path("fixed"), 0o555))
+	defer os.Chmod(w.path("closed"), 0o755)
+	defer os.Chmod(w.path("fixed"), 0o755)
+	for op, c := range map[string]struct{ err, want error }{
+		"read unreadable": {w.calls()["Open"]("unreadable"), ErrNotReadable},
+		"edit unreadable": {w.calls()["Edit"]("unreadable"), ErrNotReadable},
+		"read closed":     {w.calls()["Open"]("closed/f"), ErrNotReadable},
+		"list closed":     {w.calls()["ReadDir"]("closed"), ErrNotReadable},
+		"write closed":    {w.calls()["Write"]("closed/f"), ErrNotWritable},
+		"write fixed":     {w.calls()["Write"]("fixed/f"), ErrNotWritable},
+		"create fixed":    {w.calls()["Write"]("fixed/new/f"), ErrNotWritable},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", op, c.err, c.want)
+		}
+	}
+	// What cannot be read can still be removed, and comes back if that fails.
+	failing := w.fs.Transact(nil, func(tx *Tx) error {
+		return errors.Join(tx.Remove("unreadable"), tx.Write("fixed/f", []byte("x"), nil))
+	})
+	if !errors.Is(failing, ErrNotWritable) {
+		t.Error(failing)
+	}
+	w.mode("unreadable", 0o200)
+	must(t, w.fs.Transact(nil, func(tx *Tx) error { return tx.Remove("unreadable") }))
+}
+
 func TestOwnerIsKept(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("giving files away needs root")

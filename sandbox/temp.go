@@ -19,8 +19,8 @@ import (
 type temp struct {
 	dir  *os.Root
 	name string
-	file *os.File
-	data []byte // its content, should the target be a mount point
+	file *os.File // nil for a second name of a file that we cannot open
+	data []byte   // its content, should the target be a mount point
 	slot int
 	gone bool // renamed into place, or removed
 }
@@ -88,6 +88,9 @@ func newTemp(dir *os.Root, create func(name string) (*os.File, error)) (*temp, e
 // claim locks the new file. It fails if another process took it for stale in
 // the moment between creation and lock.
 func (t *temp) claim(file *os.File) bool {
+	if file == nil {
+		return true
+	}
 	locked := lockFile(file, false)
 	if locked && sameEntry(t.dir, t.name, file) {
 		t.file = file

@@ -23,7 +23,7 @@ func (f *FS) Write(name string, data []byte) (Path, error) {
 // most Limits.EditBytes bytes (*TooLargeError). Equal content writes nothing, and
 // an error of change is returned as it is.
 func (f *FS) Edit(name string, change func(old []byte) ([]byte, error)) (Path, error) {
-	return f.update(name, func(st *state, p Path) ([]byte, bool, error) {
+	p, err := f.update(name, func(st *state, p Path) ([]byte, bool, error) {
 		old, err := f.read(st, name, p)
 		if err != nil {
 			return nil, false, err
@@ -31,6 +31,10 @@ func (f *FS) Edit(name string, change func(old []byte) ([]byte, error)) (Path, e
 		data, err := change(bytes.Clone(old))
 		return data, err == nil && !bytes.Equal(old, data), err
 	})
+	if errors.Is(err, ErrParentIsFile) {
+		err = &PathError{Path: name, Err: fs.ErrNotExist} // nothing is created here
+	}
+	return p, err
 }
 
 // update writes what content returns for the place, under the place's lock.
@@ -60,6 +64,9 @@ func (f *FS) update(name string, content func(*state, Path) (data []byte, write 
 
 // read returns the content of the file at p.
 func (f *FS) read(st *state, name string, p Path) ([]byte, error) {
+	if data, ok := st.readPlain(p.Rel, f.limits.EditBytes); ok {
+		return data, nil
+	}
 	file, err := f.openAt(st, name, p)
 	if err != nil {
 		return nil, err

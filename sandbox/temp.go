@@ -139,7 +139,8 @@ func stage(dir *os.Root, data []byte, like fs.FileInfo, mode *fs.FileMode) (*tem
 		perm = like.Mode().Perm()
 	}
 	t, err := newTemp(dir, func(name string) (*os.File, error) {
-		return dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		// O_NONBLOCK spares package os from trying it out.
+		return dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NONBLOCK, perm)
 	})
 	if err != nil {
 		return nil, err

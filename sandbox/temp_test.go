@@ -9,12 +9,14 @@ import (
 	"time"
 )
 
-// A process of its own that writes one file again and again, to be killed.
-func TestMain(m *testing.M) {
-	if ws := os.Getenv("SANDBOX_TEST_WRITER"); ws != "" {
-		writeForEver(ws)
+// TestWriterProcess is no test: it is the process of TestKilledWriter that
+// writes one file again and again.
+func TestWriterProcess(t *testing.T) {
+	ws := os.Getenv("SANDBOX_TEST_WRITER")
+	if ws == "" {
+		t.Skip("runs only as a child of TestKilledWriter")
 	}
-	os.Exit(m.Run())
+	writeForEver(ws)
 }
 
 const killedSize = 4 << 20
@@ -41,7 +43,7 @@ func TestKilledWriter(t *testing.T) {
 	w := newWorld(t)
 	left := 0
 	for round := range 12 {
-		cmd := exec.Command(os.Args[0])
+		cmd := exec.Command(os.Args[0], "-test.run=^TestWriterProcess$")
 		cmd.Env = append(os.Environ(), "SANDBOX_TEST_WRITER="+w.ws)
 		must(t, cmd.Start())
 		for waiting := true; waiting; {
@@ -127,7 +129,6 @@ func TestSlotsAreReused(t *testing.T) {
 	}
 }
 
-// refuse makes every write to a staged file fail, by closing it.
 func TestStageFailureLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	root, err := os.OpenRoot(w.ws)

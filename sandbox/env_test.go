@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestFilterEnv(t *testing.T) {
+	for _, tt := range []struct {
+		entry string
+		pass  []string
+		kept  bool
+	}{
+		{"PATH=/bin", nil, true},
+		{"API_KEY=x", nil, false},
+		{"monkey=x", nil, false},
+		{"GitHub_Token=x", nil, false},
+		{"MY_SECRET_=x", nil, false},
+		{"PGPASSWORD=x", nil, false},
+		{"GOOGLE_APPLICATION_CREDENTIALS=x", nil, false},
+		{"SSH_AUTH_SOCK=x", nil, false},
+		{"AWS_REGION=x", nil, false},
+		{"aws_region=x", nil, false},
+		{"NOT_AWS_REGION=x", nil, true},
+		{"PERSTACK_BASE_X=x", nil, false},
+		{"PERSTACK_X=x", nil, true},
+		{"API_KEY=x", []string{"API_KEY"}, true},
+		{"API_KEY=x", []string{"API_*"}, true},
+		{"API_KEY=x", []string{"KEY"}, false},
+		{"AWS_REGION=x", []string{"SSH_*", "AWS_*"}, true},
+		{"EMPTY=", nil, true},
+	} {
+		if kept := len(FilterEnv([]string{tt.entry}, tt.pass)) == 1; kept != tt.kept {
+			t.Errorf("%s with %v: kept %v", tt.entry, tt.pass, kept)
+		}
+		if named := len(WithheldNames([]string{tt.entry}, tt.pass)) == 1; named == tt.kept {
+			t.Errorf("%s with %v: listed as withheld %v", tt.entry, tt.pass, named)
+		}
+	}
+}
+
+func TestHostEnv(t *testing.T) {
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := hostEnv([]string{"HOME=" + home, "USER=ann", "https_proxy=x"}, Config{PrivateHome: true, NoNetwork: true})
+	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "GIT_CONFIG_GLOBAL=" + home + "/.gitconfig"}
+	if !slices.Equal(env, want) {
+		t.Errorf("got %q, want %q", env, want)
+	}
+	if env := hostEnv([]string{"USER=a", "LOGNAME=b", "https_proxy=x"}, Config{}); len(env) != 3 {
+		t.Errorf("got %q", env)
+	}
+}
+
+func TestMergeEnv(t *testing.T) {
+	base := []string{"A=1", "B=2"}
+	got := mergeEnv(base, map[string]string{"B": "x", "D": "4", "C": "3"})
+	if want := []string{"A=1", "B=x", "C=3", "D=4"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if base[1] != "B=2" {
+		t.Error("the base was changed")
+	}
+}
+
+func TestLookup(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"bin/tool": 0o755, "bin/data": 0o644, "here": 0o755, "late/data": 0o755} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(p string) string { return filepath.Join(dir, p) }
+	for _, tt := range []struct {
+		name, path, want string
+		err              error
+	}{
+		{"tool", at("bin"), at("bin/tool"), nil},
+		{"tool", "bin", at("bin/tool"), nil},
+		{"tool", "/nowhere:bin", at("bin/tool"), nil},
+		{"here", "", at("here"), nil},
+		{"here", "/nowhere:", at("here"), nil},
+		{"here", "bin", "", ErrNoProgram},
+		{"data", "bin:late", at("late/data"), nil},
+		{"data", "bin", "", ErrNotExecutable},
+		{"bin", ".", "", ErrNotExecutable},
+		{"./here", "", at("here"), nil},
+		{"bin/tool", "", at("bin/tool"), nil},
+		{at("here"), "", at("here"), nil},
+		{"./gone", "", "", ErrNoProgram},
+		{"here/x", "", "", ErrNoProgram},
+		{"./bin", "", "", ErrNotExecutable},
+		{"bin/data", "", "", ErrNotExecutable},
+	} {
+		got, err := lookup(tt.name, dir, tt.path)
+		if !errors.Is(err, tt.err) || tt.err == nil && got != tt.want {
+			t.Errorf("%s in %q: got %q %v, want %q %v", tt.name, tt.path, got, err, tt.want, tt.err)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// TestMain also plays a server that is killed, for the tests of the watchdog.
+func TestMain(m *testing.M) {
+	Watchdog()
+	if script := os.Getenv("SANDBOX_TEST_SERVER"); script != "" {
+		serveForTest(script)
+	}
+	os.Exit(m.Run())
+}
+
+func serveForTest(script string) {
+	c, err := NewCommands(Config{Dir: os.TempDir()})
+	if err != nil {
+		panic(err)
+	}
+	res, err := c.NewShell().Run(context.Background(), Command{Name: "sh", Args: []string{"-c", script}, Stdout: true})
+	fmt.Printf("%s|%v|%d\n", res.Stdout.Head, err, res.ExitCode)
+	time.Sleep(time.Minute)
+	os.Exit(1)
+}

@@ -1,0 +1,485 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A Config is what all commands of a server have in common.
+type Config struct {
+	Dir         string   // the workspace: absolute, links resolved
+	Limits      Limits   // zero fields mean their defaults
+	Env         []string // the host's environment; nil means this process's
+	PassEnv     []string // shell patterns of names that are passed on although they look secret
+	PrivateHome bool     // commands are confined: HOME is private too
+	NoNetwork   bool     // commands have no network: proxy settings are not passed on
+}
+
+// Commands is the part that all sessions of one server share.
+type Commands struct {
+	cfg    Config
+	limits Limits
+	env    []string // filtered once
+	null   *os.File
+	start  starter
+	guard  *watchdog
+
+	mu     sync.Mutex
+	shells map[*Shell]bool
+	ended  bool
+}
+
+// NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
+func NewCommands(cfg Config) (*Commands, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Env == nil {
+		cfg.Env = os.Environ()
+	}
+	guard := new(watchdog)
+	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), env: hostEnv(cfg.Env, cfg), null: null,
+		start: groupStarter{guard}, guard: guard, shells: map[*Shell]bool{}}
+	if os.Getpid() == 1 {
+		children.adopt() // orphans of others come here as well
+	}
+	children.onReap(c.prune)
+	return c, nil
+}
+
+// Env is the environment that commands start from, without the private
+// directories of a session. The caller must not change it.
+func (c *Commands) Env() []string { return c.env }
+
+// Withheld lists the names of the host's variables that commands do not get.
+func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
+
+// NewShell begins a session. It costs nothing before its first command.
+func (c *Commands) NewShell() *Shell {
+	s := &Shell{c: c, ending: make(chan struct{}), now: make(chan struct{}), running: map[*job]bool{}}
+	c.mu.Lock()
+	c.shells[s] = true
+	ended := c.ended
+	c.mu.Unlock()
+	if ended {
+		s.Terminate()
+	}
+	return s
+}
+
+func (c *Commands) open() []*Shell {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*Shell, 0, len(c.shells))
+	for s := range c.shells {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (c *Commands) prune() {
+	for _, s := range c.open() {
+		s.prune()
+	}
+}
+
+// Terminate is for the end of the server's input: running commands get SIGTERM
+// at once and are reported as cancelled, others are refused with ErrEnding.
+func (c *Commands) Terminate() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	for _, s := range c.open() {
+		s.Terminate()
+	}
+}
+
+// Kill is Terminate without the grace period.
+func (c *Commands) Kill() {
+	c.Terminate()
+	for _, s := range c.open() {
+		s.Kill()
+	}
+}
+
+// Close closes every session, at the same time, and frees everything.
+func (c *Commands) Close() error {
+	c.Terminate()
+	var all sync.WaitGroup
+	for _, s := range c.open() {
+		all.Go(func() { _ = s.Close() })
+	}
+	all.Wait()
+	c.guard.close()
+	return c.null.Close()
+}
+
+// A Shell runs the commands of one session and owns what they leave behind.
+// All methods may be called at the same time.
+type Shell struct {
+	c       *Commands
+	session session
+	ending  chan struct{} // closed: running commands are ended
+	now     chan struct{} // closed: without grace
+	endOnce sync.Once
+	nowOnce sync.Once
+	active  sync.WaitGroup
+
+	mu      sync.Mutex
+	running map[*job]bool
+	left    []*job // ended, but with processes that run on or hold pipes
+	used    bool
+	ended   bool
+}
+
+// A job is one command that was started.
+type job struct {
+	tree    tree
+	out     [2]*capture
+	pipes   []*os.File    // our ends
+	drained chan struct{} // closed when no process holds the pipes any more
+	shared  atomic.Bool   // another command of the session ran at some time meanwhile
+}
+
+// Run runs one command to its end. A command that fails is a Result; an error
+// means that it was not started: a *StartError, a *PathError for Dir,
+// ErrEnding, or the cause of a context that had ended before.
+func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	if err := c.check(); err != nil {
+		return Result{}, err
+	}
+	j := &job{drained: make(chan struct{})}
+	if err := s.begin(j); err != nil {
+		return Result{}, err
+	}
+	defer s.active.Done()
+	began := time.Now()
+	if err := s.launch(j, &c); err != nil {
+		s.forget(j)
+		return Result{}, err
+	}
+	res := s.follow(ctx, j, &c)
+	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
+	res.Duration = time.Since(began)
+	s.settle(j)
+	return res, nil
+}
+
+// begin admits a command and marks all that run at the same time as sharing the session.
+func (s *Shell) begin(j *job) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return ErrEnding
+	}
+	s.used = true
+	if len(s.running) > 0 {
+		j.shared.Store(true)
+		for other := range s.running {
+			other.shared.Store(true)
+		}
+	}
+	s.running[j] = true
+	s.active.Add(1)
+	return nil
+}
+
+func (s *Shell) forget(j *job) {
+	s.mu.Lock()
+	delete(s.running, j)
+	s.mu.Unlock()
+}
+
+// launch finds the program, opens its streams and starts it.
+func (s *Shell) launch(j *job, c *Command) error {
+	children.adopt()
+	if err := s.session.open(s.c); err != nil {
+		return err
+	}
+	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c), dir: c.Dir,
+		owner: &s.session, alone: func() bool { return !j.shared.Load() }}
+	if l.dir == "" {
+		l.dir = s.c.cfg.Dir
+	}
+	if err := checkDir(l.dir); err != nil {
+		return err
+	}
+	path := c.Path
+	if path == "" {
+		var ok bool
+		if path, ok = getenv(l.env, "PATH"); !ok {
+			path = defaultPath
+		}
+	}
+	var err error
+	if l.path, err = lookup(c.Name, l.dir, path); err != nil {
+		return &StartError{Command: c.Name, What: c.Name, Err: err}
+	}
+	return s.spawn(j, c, l)
+}
+
+func (s *Shell) envFor(c *Command) []string {
+	if c.Base == nil {
+		return mergeEnv(s.session.env, c.Env)
+	}
+	return mergeEnv(s.session.private(c.Base, s.c.cfg.PrivateHome), c.Env)
+}
+
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &PathError{Path: dir, Err: fs.ErrNotExist}
+	case err != nil:
+		return &PathError{Path: dir, Err: err}
+	case !info.IsDir():
+		return &PathError{Path: dir, Err: ErrNotDirectory}
+	}
+	return nil
+}
+
+// spawn opens the pipes that are needed and starts the program.
+func (s *Shell) spawn(j *job, c *Command, l launch) error {
+	l.files = [3]*os.File{s.c.null, s.c.null, s.c.null}
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close()
+		}
+	}()
+	for i, wanted := range [3]bool{c.Stdin != nil, c.Stdout, c.Stderr} {
+		if !wanted {
+			continue
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			j.hangUp()
+			return err
+		}
+		if i == 0 {
+			read, write = write, read
+		}
+		l.files[i] = write
+		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
+	}
+	var err error
+	if j.tree, err = s.c.start.start(l); err != nil {
+		j.hangUp()
+		return startError(c, l, err)
+	}
+	s.connect(j, c)
+	return nil
+}
+
+// connect feeds stdin and drains the output until no process holds the pipes.
+func (s *Shell) connect(j *job, c *Command) {
+	pipes := j.pipes
+	if c.Stdin != nil {
+		stdin := pipes[0]
+		pipes = pipes[1:]
+		go func() {
+			_, _ = stdin.Write(c.Stdin) // a program need not read it all
+			_ = stdin.Close()
+		}()
+	}
+	keep := c.Keep
+	if keep <= 0 {
+		keep = s.c.limits.OutputBytes
+	}
+	var readers atomic.Int32
+	readers.Store(1)
+	done := func() {
+		if readers.Add(-1) == 0 {
+			close(j.drained)
+		}
+	}
+	for i, wanted := range [2]bool{c.Stdout, c.Stderr} {
+		if wanted {
+			f, to := pipes[0], &capture{keep: keep, latest: c.Tail}
+			pipes, j.out[i] = pipes[1:], to
+			readers.Add(1)
+			go func() { defer done(); drain(f, to) }()
+		}
+	}
+	done()
+}
+
+func (j *job) hangUp() {
+	for _, f := range j.pipes {
+		_ = f.Close()
+	}
+}
+
+// buffers are what pipes are emptied into: as large as a pipe is.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
+
+// startError words what the system said when the program was to be started.
+func startError(c *Command, l launch, err error) error {
+	if dirErr := checkDir(l.dir); dirErr != nil {
+		return dirErr // it vanished meanwhile
+	}
+	known := []struct{ system, ours error }{
+		{syscall.ENOEXEC, ErrBadFormat}, {syscall.E2BIG, ErrArgsTooLong},
+		{syscall.ENAMETOOLONG, ErrNoProgram}, {fs.ErrNotExist, ErrNoProgram},
+		{syscall.ENOTDIR, ErrNoProgram}, {fs.ErrPermission, ErrNotExecutable}, {syscall.EISDIR, ErrNotExecutable},
+	}
+	for _, k := range known {
+		if errors.Is(err, k.system) {
+			err = k.ours
+			break
+		}
+	}
+	return &StartError{Command: c.Name, What: c.Name, Err: err}
+}
+
+// follow waits for the end of the program, or brings it about.
+func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
+	ended := make(chan ending, 1)
+	go func() { ended <- j.tree.wait() }()
+	var deadline <-chan time.Time
+	if c.Timeout > 0 {
+		timer := time.NewTimer(c.Timeout)
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	var how ending
+	select {
+	case how = <-ended:
+		if c.NoSurvivors {
+			j.tree.kill()
+		}
+	case <-deadline:
+		res.TimedOut = true
+	case <-ctx.Done():
+		res.Cancelled = true
+	case <-s.ending:
+		res.Cancelled = true
+	}
+	if res.TimedOut || res.Cancelled {
+		end(s.now, s.c.limits.KillGrace, j.tree)
+		how = ending{code: 128 + int(syscall.SIGKILL), signal: "SIGKILL"}
+		select {
+		case how = <-ended:
+		case <-time.After(s.c.limits.PipeGrace): // the system cannot end it; it must not hold up the answer
+		}
+	}
+	res.ExitCode, res.Signal = how.code, how.signal
+	s.awaitPipes(j)
+	return res
+}
+
+// awaitPipes lets output in flight arrive, but does not wait for survivors.
+func (s *Shell) awaitPipes(j *job) {
+	select {
+	case <-j.drained:
+		return
+	default:
+	}
+	grace := time.NewTimer(s.c.limits.PipeGrace)
+	defer grace.Stop()
+	select {
+	case <-j.drained:
+	case <-grace.C:
+	}
+}
+
+// over reports whether nothing of the command runs or holds a pipe.
+func (j *job) over() bool {
+	select {
+	case <-j.drained:
+		return !j.tree.survivors()
+	default:
+		return false
+	}
+}
+
+// settle lets go of an ended command, or keeps it until its survivors end.
+func (s *Shell) settle(j *job) {
+	over := j.over()
+	s.mu.Lock()
+	delete(s.running, j)
+	if !over {
+		s.left = append(s.left, j)
+	}
+	s.mu.Unlock()
+	if over {
+		j.tree.release()
+	}
+}
+
+// prune lets go of commands whose survivors have ended.
+func (s *Shell) prune() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = slices.DeleteFunc(s.left, func(j *job) bool {
+		if !j.over() {
+			return false
+		}
+		j.tree.release()
+		return true
+	})
+}
+
+// Terminate ends what runs now and refuses what comes later; see [Commands.Terminate].
+func (s *Shell) Terminate() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.endOnce.Do(func() { close(s.ending) })
+}
+
+// Kill ends everything at once.
+func (s *Shell) Kill() {
+	s.Terminate()
+	s.nowOnce.Do(func() { close(s.now) })
+}
+
+// Close ends the session: SIGTERM to all that runs or was left running, after
+// the grace period SIGKILL; then the private directories are removed.
+func (s *Shell) Close() error {
+	s.Terminate()
+	s.c.mu.Lock()
+	open := s.c.shells[s]
+	last := len(s.c.shells) == 1
+	s.c.mu.Unlock()
+	if !open {
+		return nil
+	}
+	if s.used { // fixed since Terminate
+		s.endLeft(last)
+		s.active.Wait()
+		s.endLeft(last) // what the last commands left
+	}
+	s.session.close(s.c.guard)
+	s.c.mu.Lock()
+	delete(s.c.shells, s)
+	s.c.mu.Unlock()
+	return nil
+}
+
+func (s *Shell) endLeft(last bool) {
+	s.mu.Lock()
+	left := s.left
+	s.left = nil
+	s.mu.Unlock()
+	trees := []tree{strays{tmp: s.session.mark(), all: last}}
+	for _, j := range left {
+		trees = append(trees, j.tree)
+	}
+	end(s.now, s.c.limits.KillGrace, trees...)
+	for _, j := range left {
+		j.tree.release()
+		j.hangUp()
+	}
+}

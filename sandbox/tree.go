@@ -1,0 +1,69 @@
+package sandbox
+
+import (
+	"os"
+	"time"
+)
+
+// A launch is all a starter needs to know.
+type launch struct {
+	path  string
+	argv  []string
+	env   []string
+	dir   string
+	files [3]*os.File // stdin, stdout, stderr
+	owner *session    // whose private directory marks what escapes the group
+	alone func() bool // no other command of the session ran meanwhile
+}
+
+// A starter starts a program as the leader of a tree of its own. One that
+// confines does so on a thread which it restricts and then abandons.
+type starter interface {
+	start(launch) (tree, error)
+}
+
+// A tree is a program and everything it started.
+type tree interface {
+	wait() ending    // blocks until the program itself has ended; called once
+	terminate()      // asks all of it to end
+	kill()           // ends all of it
+	alive() bool     // anything runs; thorough, for while it is being ended
+	survivors() bool // anything is known to run on; cheap, for after a normal end
+	release()        // it is over, nothing of it is signalled any more
+}
+
+// An ending is how a program ended.
+type ending struct {
+	code   int
+	signal string
+}
+
+// end asks trees to end, and after the grace period, or once now is closed, kills what is left.
+func end(now <-chan struct{}, grace time.Duration, trees ...tree) {
+	for _, t := range trees {
+		t.terminate()
+	}
+	deadline := time.NewTimer(grace)
+	defer deadline.Stop()
+	for pause := time.Millisecond; anyAlive(trees); pause = min(2*pause, 100*time.Millisecond) {
+		select {
+		case <-time.After(pause):
+			continue
+		case <-deadline.C:
+		case <-now:
+		}
+		for _, t := range trees {
+			t.kill()
+		}
+		return
+	}
+}
+
+func anyAlive(trees []tree) bool {
+	for _, t := range trees {
+		if t.alive() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupStarter starts a program in a process group of its own.
+//
+// Pdeathsig would be the obvious way to bind children to the server, but it
+// fires when the thread that forked ends, and Go ends threads at will. The
+// watchdog does it instead.
+type groupStarter struct{ guard *watchdog }
+
+func (s groupStarter) start(l launch) (tree, error) {
+	attr := &syscall.ProcAttr{Dir: l.dir, Env: l.env, Sys: &syscall.SysProcAttr{Setpgid: true}}
+	fds := [3]uintptr{l.files[0].Fd(), l.files[1].Fd(), l.files[2].Fd()}
+	attr.Files = fds[:]
+	g := &group{launch: l, guard: s.guard, born: ticks()}
+	children.starting.RLock()
+	defer children.starting.RUnlock()
+	pid, err := forkExec(l.path, l.argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	g.pid = pid
+	children.own(pid)
+	s.guard.groupBegins(pid)
+	return g, nil
+}
+
+// forkExec starts a program. A file that was written a moment ago can be busy
+// for as long as some other fork still holds its descriptor.
+func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+	for pause := time.Millisecond; ; pause *= 2 {
+		pid, err := syscall.ForkExec(path, argv, attr)
+		if err != unix.ETXTBSY || pause > 64*time.Millisecond {
+			return pid, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// A group is a tree known by its process group, and on Linux by descent.
+type group struct {
+	launch
+	pid    int
+	born   uint64 // when, in ticks since boot
+	guard  *watchdog
+	reaped atomic.Bool
+	once   sync.Once
+
+	mu    sync.Mutex
+	known map[int]uint64 // members seen so far that may have left the group: pid, when born
+}
+
+func (g *group) wait() ending {
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(g.pid, &status, 0, nil)
+		if err != syscall.EINTR {
+			break
+		}
+	}
+	g.reaped.Store(true)
+	children.reap()
+	if status.Signaled() {
+		n := status.Signal()
+		return ending{code: 128 + int(n), signal: signalName(n)}
+	}
+	return ending{code: status.ExitStatus()}
+}
+
+func signalName(n syscall.Signal) string {
+	if name := unix.SignalName(n); name != "" {
+		return name
+	}
+	return n.String()
+}
+
+func (g *group) terminate() { g.signal(unix.SIGTERM) }
+
+// kill goes on until a look at the processes finds none of the tree.
+func (g *group) kill() {
+	for range 50 {
+		if !g.signal(unix.SIGKILL) {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (g *group) survivors() bool { return unix.Kill(-g.pid, 0) == nil }
+
+func (g *group) release() {
+	g.once.Do(func() {
+		children.disown(g.pid)
+		g.guard.groupEnds(g.pid)
+	})
+}
+
+// mayExecute asks the system, which knows of more than mode bits.
+func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }
+
+// drain hands over what comes through f until its end. It waits before it
+// takes a buffer, so a silent stream costs no memory.
+func drain(f *os.File, to *capture) {
+	defer f.Close()
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	for done := false; !done && err == nil; {
+		err = conn.Read(func(fd uintptr) bool {
+			buf := buffers.Get().(*[]byte)
+			defer buffers.Put(buf)
+			n, err := syscall.Read(int(fd), *buf)
+			switch {
+			case err == syscall.EINTR:
+			case err == syscall.EAGAIN:
+				return false
+			case n <= 0:
+				done = true
+			default:
+				_, _ = to.Write((*buf)[:n])
+			}
+			return true
+		})
+	}
+}

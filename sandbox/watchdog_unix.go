@@ -1,0 +1,187 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchdogName is argv[0] of the process that outlives the server.
+const watchdogName = "perstack-base: watchdog"
+
+// hooked is set once the program has called Watchdog: only then may it be
+// executed again, for otherwise a second server would start.
+var hooked bool
+
+// Watchdog must be the first call of main (and of TestMain): in the process
+// that a [Commands] starts to guard its commands it does that work and never
+// returns, in every other it returns at once. That process ends all commands
+// when the server has died, however it died.
+func Watchdog() {
+	hooked = true
+	if len(os.Args) == 1 && os.Args[0] == watchdogName {
+		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
+		heed(os.Stdin).endAll(DefaultLimits.KillGrace)
+		os.Exit(0)
+	}
+}
+
+// A watchdog is the server's end of the line to that process. Its messages are
+// lines: +pgid and -pgid for groups, and the same with a quoted path for the
+// private directories of sessions.
+type watchdog struct {
+	once sync.Once
+	line *os.File // written to without ever blocking
+}
+
+// start opens the line at once, so that nothing is lost, and the process on the side.
+func (w *watchdog) start() {
+	w.once.Do(func() {
+		if !hooked {
+			return
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			return
+		}
+		w.line = write
+		go func() {
+			defer read.Close()
+			runWatchdog(read)
+		}()
+	})
+}
+
+// runWatchdog starts the process and collects it when it ends.
+func runWatchdog(stdin *os.File) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer null.Close()
+	exe := "/proc/self/exe" // the running file, also when a newer one took its place
+	if _, err := os.Stat(exe); err != nil {
+		if exe, err = os.Executable(); err != nil {
+			return
+		}
+	}
+	children.starting.RLock()
+	pid, err := syscall.ForkExec(exe, []string{watchdogName}, &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   []string{"GOMAXPROCS=1"},
+		Files: []uintptr{stdin.Fd(), null.Fd(), null.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err == nil {
+		children.own(pid)
+	}
+	children.starting.RUnlock()
+	if err != nil {
+		return
+	}
+	_ = stdin.Close()
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+			break
+		}
+	}
+	children.disown(pid)
+	children.reap()
+}
+
+func (w *watchdog) say(line string) {
+	w.start()
+	if w.line != nil {
+		_ = w.line.SetWriteDeadline(time.Now().Add(time.Millisecond))
+		_, _ = io.WriteString(w.line, line)
+	}
+}
+
+func (w *watchdog) groupBegins(pgid int)  { w.say("+" + strconv.Itoa(pgid) + "\n") }
+func (w *watchdog) groupEnds(pgid int)    { w.say("-" + strconv.Itoa(pgid) + "\n") }
+func (w *watchdog) dirBegins(path string) { w.say(fmt.Sprintf("+%q\n", path)) }
+func (w *watchdog) dirEnds(path string)   { w.say(fmt.Sprintf("-%q\n", path)) }
+
+// close ends the watchdog, which finds nothing left to do.
+func (w *watchdog) close() {
+	w.once.Do(func() {})
+	if w.line != nil {
+		_ = w.line.Close()
+	}
+}
+
+// A charge is what the watchdog was told of and not released from.
+type charge struct {
+	groups map[int]bool
+	dirs   map[string]bool
+}
+
+// heed follows the line until the server hangs up.
+func heed(line io.Reader) charge {
+	c := charge{groups: map[int]bool{}, dirs: map[string]bool{}}
+	for lines := bufio.NewScanner(line); lines.Scan(); {
+		sign, what := lines.Text()[:1], lines.Text()[1:]
+		if dir, err := strconv.Unquote(what); err == nil {
+			note(c.dirs, dir, sign)
+		} else if pgid, err := strconv.Atoi(what); err == nil && pgid > 1 {
+			note(c.groups, pgid, sign)
+		}
+	}
+	return c
+}
+
+func note[K comparable](set map[K]bool, key K, sign string) {
+	if strings.HasPrefix(sign, "+") {
+		set[key] = true
+	} else {
+		delete(set, key)
+	}
+}
+
+// endAll asks everything to end, and after the grace period kills it and
+// removes the private directories.
+func (c charge) endAll(grace time.Duration) {
+	if len(c.groups)+len(c.dirs) == 0 {
+		return
+	}
+	for deadline := time.Now().Add(grace); ; time.Sleep(20 * time.Millisecond) {
+		if c.signal(unix.SIGTERM); !c.groupsAlive() || time.Now().After(deadline) {
+			break
+		}
+	}
+	c.signal(unix.SIGKILL)
+	for dir := range c.dirs {
+		removeTree(dir)
+	}
+}
+
+func (c charge) groupsAlive() bool {
+	for pgid := range c.groups {
+		if unix.Kill(-pgid, 0) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (c charge) signal(sig syscall.Signal) {
+	for pgid := range c.groups {
+		_ = unix.Kill(-pgid, sig)
+	}
+	var tmps []string
+	for dir := range c.dirs {
+		tmps = append(tmps, tmpOf(dir))
+	}
+	killMarked(tmps, sig)
+}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+)
+
+// A listener is the session of one subscriptions/listen. A connection can have
+// several at a time; each gets what it named, tagged with its own id.
+type listener struct {
+	session
+	tag json.RawMessage
+
+	filterMu sync.Mutex
+	filter   mcp.SubscriptionFilter
+}
+
+var _ mcpserver.SessionWithSubscriptionFilter = (*listener)(nil)
+
+// SetSubscriptionFilter records what the client named.
+func (l *listener) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
+	l.filterMu.Lock()
+	defer l.filterMu.Unlock()
+	l.filter = filter
+}
+
+// SubscriptionFilter returns what the client named, nothing at first.
+func (l *listener) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	l.filterMu.Lock()
+	defer l.filterMu.Unlock()
+	return l.filter, true
+}
+
+// listen serves a subscription until it is cancelled. It comes back earlier
+// only when there is nothing to subscribe to.
+func (c *conn) listen(call *call) (any, *rpcError) {
+	l := &listener{tag: json.RawMessage(call.id)}
+	l.id = c.session.id + "/listen/" + strconv.FormatUint(c.listens.Add(1), 10)
+	l.notes = make(chan mcp.JSONRPCNotification, noteBacklog)
+	l.ready = true
+	if err := c.cfg.handler.RegisterSession(call.ctx, l); err != nil {
+		return nil, &rpcError{Code: mcp.INTERNAL_ERROR}
+	}
+	defer c.cfg.handler.UnregisterSession(call.ctx, l.id)
+
+	over, sent := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sent)
+		l.forward(over, func(method string, params any) { c.notify(call, method, params) })
+	}()
+	result, fault := c.unwrap(call, c.cfg.handler.HandleMessage(c.cfg.handler.WithContext(call.ctx, l), call.body))
+	close(over)
+	<-sent
+	if r, ok := result.(mcp.SubscriptionsListenResult); ok {
+		r.EnsureResultMeta().SetSubscriptionID(l.tag)
+		result = r
+	}
+	return result, fault
+}
+
+// forward sends notifications until over is closed and none is left.
+func (l *listener) forward(over <-chan struct{}, notify func(string, any)) {
+	for {
+		select {
+		case n := <-l.notes:
+			notify(n.Method, l.tagged(n.Params))
+			continue
+		default:
+		}
+		select {
+		case n := <-l.notes:
+			notify(n.Method, l.tagged(n.Params))
+		case <-over:
+			if len(l.notes) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// tagged adds the id of the subscription. The one that mcp-go may have set went
+// through a float; the map is shared with every session that gets the note.
+func (l *listener) tagged(params mcp.NotificationParams) mcp.NotificationParams {
+	meta := maps.Clone(params.Meta)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta[mcp.MetaKeySubscriptionID] = l.tag
+	params.Meta = meta
+	return params
+}

@@ -156,7 +156,9 @@ type line struct {
 	*bench
 	t    *testing.T
 	in   *io.PipeWriter
-	out  *bufio.Reader
+	out  *io.PipeReader
+	pump sync.Once
+	got  chan string // lines of out, once somebody wants one
 	done chan error
 	stop context.CancelFunc
 }
@@ -171,7 +173,7 @@ func dial(t *testing.T, change func(*stdioConfig)) *line {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
-	l := &line{bench: b, t: t, in: inW, out: bufio.NewReaderSize(outR, 64<<10), done: make(chan error, 1), stop: stop}
+	l := &line{bench: b, t: t, in: inW, out: outR, got: make(chan string, 10000), done: make(chan error, 1), stop: stop}
 	go func() {
 		err := serveStdio(ctx, inR, outW, cfg)
 		outW.Close()
@@ -188,7 +190,12 @@ func dial(t *testing.T, change func(*stdioConfig)) *line {
 func (l *line) send(lines ...string) {
 	l.t.Helper()
 	for _, s := range lines {
-		if _, err := io.WriteString(l.in, s+"\n"); err != nil {
+		sent := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(l.in, s+"\n")
+			sent <- err
+		}()
+		if err := within(l.t, sent, "the reader"); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -197,12 +204,20 @@ func (l *line) send(lines ...string) {
 // next returns the next line of output, "" at its end.
 func (l *line) next() string {
 	l.t.Helper()
-	got := make(chan string, 1)
-	go func() {
-		s, _ := l.out.ReadString('\n')
-		got <- strings.TrimSuffix(s, "\n")
-	}()
-	return within(l.t, got, "a line of output")
+	l.pump.Do(func() {
+		go func() {
+			defer close(l.got)
+			out := bufio.NewReader(l.out)
+			for {
+				s, err := out.ReadString('\n')
+				if err != nil {
+					return
+				}
+				l.got <- strings.TrimSuffix(s, "\n")
+			}
+		}()
+	})
+	return within(l.t, l.got, "a line of output")
 }
 
 func (l *line) want(lines ...string) {

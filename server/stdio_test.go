@@ -23,8 +23,9 @@ func TestEndings(t *testing.T) {
 		t.Run(name+": calls run to their end", func(t *testing.T) {
 			drained := make(chan struct{})
 			l := dial(t, func(cfg *stdioConfig) { cfg.drain = func() { close(drained) } })
-			l.send(tagged("1", "gate", "a"), tagged("2", "lane", "b"), tagged("3", "lane", "c"))
+			l.send(tagged("1", "gate", "a"), tagged("2", "lane", "b"), tagged("3", "lane", "c"), toolCall("4", "noop", "{}"))
 			l.wait("a", "b")
+			l.want(okText("4", "ok")) // so all of them were read
 			end(l)
 			within(t, drained, "the drain")
 			close(l.gate("a"))

@@ -8,7 +8,8 @@ import (
 )
 
 // A Path is where a name leads. It is an answer, not a permission: every use of
-// Rel goes through os.Root again, which refuses what changed in the meantime.
+// Rel is resolved by the kernel again, below the root, whatever changed in the
+// meantime.
 type Path struct {
 	Rel    string      // slash-separated, below the root, links resolved; "." is the root
 	Abs    string      // the same place as an absolute path of the system

@@ -119,7 +119,7 @@ func (s *step) keepOld() error {
 }
 
 func readAll(dir *os.Root, base string) ([]byte, error) {
-	file, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := openRegular(dir, base, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

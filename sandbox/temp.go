@@ -213,7 +213,7 @@ func (t *temp) discard() error {
 
 // overwrite writes base in place, and the old content back if that fails.
 func overwrite(dir *os.Root, base string, data []byte) error {
-	file, err := dir.OpenFile(base, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	file, err := openRegular(dir, base, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -226,6 +226,20 @@ func overwrite(dir *os.Root, base string, data []byte) error {
 		_ = refill(file, old) // it fitted before
 	}
 	return err
+}
+
+// openRegular opens base, which was a regular file a moment ago, if it still is:
+// reading what somebody put in its place could take for ever.
+func openRegular(dir *os.Root, base string, flag int) (*os.File, error) {
+	file, err := dir.OpenFile(base, flag|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		file.Close()
+		return nil, ErrNotRegular
+	}
+	return file, nil
 }
 
 func refill(file *os.File, data []byte) error {

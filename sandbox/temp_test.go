@@ -108,6 +108,23 @@ func TestTempNamesInUse(t *testing.T) {
 	w.clean()
 }
 
+func TestOpenRegular(t *testing.T) {
+	w := newWorld(t)
+	w.file("f", "F")
+	w.file("d/x", "")
+	w.link("leak", w.canary)
+	root := w.fs.cur.Load().root
+	file, err := openRegular(root, "f", os.O_RDONLY)
+	must(t, err)
+	file.Close()
+	for _, name := range []string{"d", "leak", "none"} {
+		if file, err := openRegular(root, name, os.O_RDONLY); err == nil {
+			file.Close()
+			t.Errorf("%s was opened", name)
+		}
+	}
+}
+
 func TestSlotsAreReused(t *testing.T) {
 	var taken []int
 	for range 130 {

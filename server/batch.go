@@ -78,7 +78,9 @@ func (c *conn) receiveBatch(array []byte) {
 	default:
 		b := &batch{open: 1}
 		for _, e := range elements {
-			c.receiveOne(e, b)
+			if call := c.receiveOne(e, b); call != nil {
+				go c.serve(call)
+			}
 		}
 		c.sendLast(b.add(nil, nil))
 	}
@@ -88,16 +90,17 @@ func (c *conn) receiveBatch(array []byte) {
 // one orders the messages after it, the other has none for hours.
 func isLone(method string) bool { return method == methodInitialize || method == methodListen }
 
-// receiveOne handles one message, b nil when it came alone.
-func (c *conn) receiveOne(text json.RawMessage, b *batch) {
+// receiveOne handles one message, b nil when it came alone, and returns the
+// call that is left to serve.
+func (c *conn) receiveOne(text json.RawMessage, b *batch) *call {
 	if !isObject(text) {
 		c.refuse(b, nil, invalidRequest("a message must be a JSON object"))
-		return
+		return nil
 	}
 	m := readMessage(text)
 	if fault := m.check(); fault != nil {
 		c.refuse(b, m.replyID(), fault)
-		return
+		return nil
 	}
 	switch {
 	case m.isResponse():
@@ -107,6 +110,7 @@ func (c *conn) receiveOne(text json.RawMessage, b *batch) {
 	case b != nil && isLone(string(unquote(m.method))):
 		c.refuse(b, m.id, invalidRequest(string(unquote(m.method))+" cannot be part of a batch"))
 	default:
-		c.start(&m, b)
+		return c.start(&m, b)
 	}
+	return nil
 }

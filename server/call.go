@@ -24,15 +24,16 @@ type call struct {
 	dead   bool // answered or cancelled: nothing more is sent for it; guarded by conn.mu
 }
 
-// start admits a request and serves it, initialize before it returns.
-func (c *conn) start(m *message, b *batch) {
+// start admits a request. It returns the call that the caller is to serve, nil
+// when there is nothing left to do: it serves initialize itself.
+func (c *conn) start(m *message, b *batch) *call {
 	call := &call{batch: b}
 	if fault := c.admit(call, m); fault != nil {
 		c.refuse(b, m.id, fault)
-		return
+		return nil
 	}
 	if call.ctx == nil {
-		return // the connection has ended meanwhile
+		return nil // the connection has ended meanwhile
 	}
 	if b != nil {
 		b.expect()
@@ -41,9 +42,9 @@ func (c *conn) start(m *message, b *batch) {
 	call.turn = c.lanes.join(c.laneOf(&call.request))
 	if call.method == methodInitialize {
 		c.serve(call)
-		return
+		return nil
 	}
-	go c.serve(call)
+	return call
 }
 
 // admit gives a request its slot and claims its id. It leaves the call without

@@ -41,7 +41,7 @@ type connConfig struct {
 // with each message; answers leave through write, one message at a time.
 //
 // Notifications and initialize are handled before receive returns, in the
-// order they arrive. Every other request runs in a goroutine of its own.
+// order they arrive. Every other request is served in a goroutine of its own.
 type conn struct {
 	cfg     connConfig
 	session *session
@@ -102,20 +102,22 @@ func (c *conn) forward() {
 	}
 }
 
-// receive handles one message. text is not kept. Calls must not overlap.
-func (c *conn) receive(text []byte) {
+// receive handles one message. text is not kept. It returns the call that the
+// caller is to serve, nil when there is none, and must not be called again
+// before it has returned: whoever serves lets somebody else read on.
+func (c *conn) receive(text []byte) *call {
 	if len(text) == 0 || c.hasEnded() {
-		return
+		return nil
 	}
 	if fault := checkText(text); fault != nil {
 		c.refuse(nil, nil, fault)
-		return
+		return nil
 	}
 	if text[0] == '[' {
 		c.receiveBatch(text)
-		return
+		return nil
 	}
-	c.receiveOne(text, nil)
+	return c.receiveOne(text, nil)
 }
 
 // receiveOversize answers a message that was too long to be kept.
@@ -232,6 +234,13 @@ func (c *conn) idle() <-chan struct{} {
 		close(done)
 	}()
 	return done
+}
+
+// inFlight is how many requests are being served, cancelled ones included.
+func (c *conn) inFlight() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slots
 }
 
 func (c *conn) hasEnded() bool {

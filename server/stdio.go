@@ -42,10 +42,7 @@ func serveStdio(ctx context.Context, in io.Reader, out io.Writer, cfg stdioConfi
 	defer c.close()
 
 	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		c.readLines(in)
-	}()
+	startRelay(c, newLineReader(in), read)
 	select {
 	case <-read:
 	case <-c.broken:
@@ -57,25 +54,6 @@ func serveStdio(ctx context.Context, in io.Reader, out io.Writer, cfg stdioConfi
 	}
 	c.finish()
 	return nil
-}
-
-// readLines receives every message of in.
-func (c *conn) readLines(in io.Reader) {
-	lines := newLineReader(in)
-	for {
-		text, over, err := lines.next()
-		switch {
-		case err == io.EOF:
-			return
-		case err != nil:
-			c.cfg.log.Warn("input is gone", "error", err)
-			return
-		case over != nil:
-			c.receiveOversize(over)
-		default:
-			c.receive(text)
-		}
-	}
 }
 
 // finish waits for the calls that run, and cancels them when they take too long.

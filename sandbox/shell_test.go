@@ -336,6 +336,41 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
+// A closed server leaves no watchdog, and one that ran nothing never had one.
+func TestWatchdogEndsWithTheServer(t *testing.T) {
+	guards := func() (n int) {
+		for _, p := range processes() {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+			if p.ppid == os.Getpid() && strings.HasPrefix(string(line), watchdogName) {
+				n++
+			}
+		}
+		return n
+	}
+	until := func(want int) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); guards() != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d watchdogs, want %d", guards(), want)
+			}
+		}
+	}
+	until(0)
+	s, c := newShell(t, Config{})
+	until(0)
+	run(t, s, sh("true"))
+	until(1)
+	_ = c.Close()
+	until(0)
+}
+
+func TestHeedAndRelease(t *testing.T) {
+	c := heed(strings.NewReader("+12\n+13\n-12\n+\"/a b\"\n+\"/c\"\n-\"/c\"\n+1\n+-5\n\nx\n"))
+	if len(c.groups) != 1 || !c.groups[13] || len(c.dirs) != 1 || !c.dirs["/a b"] {
+		t.Errorf("got %+v", c)
+	}
+}
+
 func rss(t testing.TB) int {
 	status, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -131,6 +131,9 @@ type charge struct {
 func heed(line io.Reader) charge {
 	c := charge{groups: map[int]bool{}, dirs: map[string]bool{}}
 	for lines := bufio.NewScanner(line); lines.Scan(); {
+		if len(lines.Bytes()) < 2 {
+			continue
+		}
 		sign, what := lines.Text()[:1], lines.Text()[1:]
 		if dir, err := strconv.Unquote(what); err == nil {
 			note(c.dirs, dir, sign)

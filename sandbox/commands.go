@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"os"
+	"sync"
+)
+
+// A Config is what all commands of a server have in common.
+type Config struct {
+	Dir         string   // the workspace: absolute, links resolved
+	Limits      Limits   // zero fields mean their defaults
+	Env         []string // the host's environment; nil means this process's
+	PassEnv     []string // shell patterns of names that are passed on although they look secret
+	PrivateHome bool     // commands are confined: HOME is private too
+	NoNetwork   bool     // commands have no network: proxy settings are not passed on
+}
+
+// Commands is the part that all sessions of one server share.
+type Commands struct {
+	cfg    Config
+	limits Limits
+	env    []string // filtered once
+	null   *os.File
+	start  starter
+	guard  *watchdog
+
+	mu     sync.Mutex
+	shells map[*Shell]bool
+	ended  bool
+}
+
+// NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
+func NewCommands(cfg Config) (*Commands, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Env == nil {
+		cfg.Env = os.Environ()
+	}
+	guard := new(watchdog)
+	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), env: hostEnv(cfg.Env, cfg), null: null,
+		start: groupStarter{guard}, guard: guard, shells: map[*Shell]bool{}}
+	if os.Getpid() == 1 {
+		children.adopt() // orphans of others come here as well
+	}
+	children.onReap(c.prune)
+	return c, nil
+}
+
+// Env is the environment that commands start from, without the private
+// directories of a session. The caller must not change it.
+func (c *Commands) Env() []string { return c.env }
+
+// Withheld lists the names of the host's variables that commands do not get.
+func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
+
+// NewShell begins a session. It costs nothing before its first command.
+func (c *Commands) NewShell() *Shell {
+	s := &Shell{c: c, ending: make(chan struct{}), now: make(chan struct{}), running: map[*job]bool{}}
+	c.mu.Lock()
+	c.shells[s] = true
+	ended := c.ended
+	c.mu.Unlock()
+	if ended {
+		s.Terminate()
+	}
+	return s
+}
+
+func (c *Commands) open() []*Shell {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*Shell, 0, len(c.shells))
+	for s := range c.shells {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (c *Commands) prune() {
+	for _, s := range c.open() {
+		s.prune()
+	}
+}
+
+// Terminate is for the end of the server's input: running commands get SIGTERM
+// at once and are reported as cancelled, others are refused with ErrEnding.
+func (c *Commands) Terminate() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	for _, s := range c.open() {
+		s.Terminate()
+	}
+}
+
+// Kill is Terminate without the grace period.
+func (c *Commands) Kill() {
+	c.Terminate()
+	for _, s := range c.open() {
+		s.Kill()
+	}
+}
+
+// Close closes every session, at the same time, and frees everything.
+func (c *Commands) Close() error {
+	c.Terminate()
+	var all sync.WaitGroup
+	for _, s := range c.open() {
+		all.Go(func() { _ = s.Close() })
+	}
+	all.Wait()
+	c.guard.close()
+	return c.null.Close()
+}

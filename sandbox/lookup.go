@@ -31,7 +31,7 @@ func lookup(name, dir, path string) (string, error) {
 		switch err := executable(full); {
 		case err == nil:
 			return full, nil
-		case errors.Is(err, ErrNotExecutable):
+		case errors.Is(err, ErrNotExecutable) && exists(full): // an entry that may not be searched holds nothing
 			found = err
 		}
 	}
@@ -50,6 +50,11 @@ func executable(file string) error {
 		return ErrNotExecutable
 	}
 	return nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // getenv finds the last value of name in an environment list.

@@ -192,6 +192,7 @@ func (s *Shell) connect(j *job, c *Command) {
 	done := func() {
 		if readers.Add(-1) == 0 {
 			close(j.drained)
+			s.prune() // the last survivor may have been reaped already
 		}
 	}
 	for i, wanted := range [2]bool{c.Stdout, c.Stderr} {
@@ -305,6 +306,8 @@ func (s *Shell) settle(j *job) {
 	s.mu.Unlock()
 	if over {
 		j.tree.release()
+	} else {
+		s.prune() // its survivors may have ended since over was asked
 	}
 }
 

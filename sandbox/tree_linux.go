@@ -170,6 +170,12 @@ func orphan(p proc) bool {
 	return p.ppid == os.Getpid() && !children.owns(p.pid) && !children.owns(p.pgrp) && p.pgrp != unix.Getpgrp()
 }
 
+// escapees are members seen so far, which may leave the group.
+type escapees struct {
+	mu    sync.Mutex
+	known map[int]uint64 // pid, when born
+}
+
 // members are the living processes of the group, those that left it, and all
 // their descendants. A daemon that left the group and was orphaned is known by
 // its TMPDIR and its age, unless another command of the session could be its

@@ -56,9 +56,7 @@ type group struct {
 	guard  *watchdog
 	reaped atomic.Bool
 	once   sync.Once
-
-	mu    sync.Mutex
-	known map[int]uint64 // members seen so far that may have left the group: pid, when born
+	escapees
 }
 
 func (g *group) wait() ending {

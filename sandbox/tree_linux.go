@@ -176,6 +176,8 @@ type escapees struct {
 	known map[int]uint64 // pid, when born
 }
 
+func (e *escapees) forget() { e.mu.Lock(); e.known = nil; e.mu.Unlock() }
+
 // members are the living processes of the group, those that left it, and all
 // their descendants. A daemon that left the group and was orphaned is known by
 // its TMPDIR and its age, unless another command of the session could be its

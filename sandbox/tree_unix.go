@@ -101,6 +101,7 @@ func (g *group) release() {
 	g.once.Do(func() {
 		children.disown(g.pid)
 		g.guard.groupEnds(g.pid)
+		g.forget()
 	})
 }
 

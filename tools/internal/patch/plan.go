@@ -1,0 +1,145 @@
+package patch
+
+import (
+	"io/fs"
+	"strings"
+)
+
+// A Tree is the disk as the planner sees it. Paths are given as the patch spells
+// them, or a leading part of such a path.
+type Tree interface {
+	// Lookup finds what path leads to. Links in its directories are followed;
+	// one in its last component only if follow is set. When nothing is there, or
+	// a link leads to nothing, the error is fs.ErrNotExist and Entry.Name is the
+	// name of the file that writing to path would create. The same goes for a
+	// path below a file. Other errors (outside, reserved, ...) refuse the patch.
+	Lookup(path string, follow bool) (Entry, error)
+	// ReadFile returns the content of the regular file that Lookup named so.
+	ReadFile(name string) ([]byte, error)
+}
+
+// An Entry is a name in a tree and what stands there.
+type Entry struct {
+	Name string      // the only name of its place: below the root, slashes, no links in it
+	Mode fs.FileMode // type and permission bits
+	Size int64       // bytes
+}
+
+// A Plan is what a patch comes to: changes that make sense only all together.
+type Plan struct {
+	Changes []Change // what to do, in this order; no name has two writes
+	summary summary
+}
+
+// A Change writes or removes one entry of the tree.
+type Change struct {
+	Name   string // as Lookup gave it; no component of it is a link, unless the entry is removed
+	Path   string // the spelling by which the patch last named it
+	Remove bool   // remove the entry itself; otherwise write Data
+	Data   []byte
+	// SetMode: the file gets the permission bits Mode. Otherwise an existing file
+	// keeps its own and a new one gets the usual ones.
+	SetMode bool
+	Mode    fs.FileMode
+}
+
+// Summary is the answer to the one who sent the patch: the files, and notes
+// about places that were not matched exactly.
+func (p *Plan) Summary() string { return p.summary.String() }
+
+// Plan works out, section by section, what the patch does to the tree. The
+// changes come back only when every section can be applied.
+func (p *Patch) Plan(tree Tree) (*Plan, error) {
+	pl := planner{files: files{tree: tree, nodes: map[string]*node{}}}
+	for i := range p.Sections {
+		if err := pl.section(&p.Sections[i]); err != nil {
+			return nil, err
+		}
+	}
+	return &Plan{Changes: pl.files.changes(), summary: pl.summary}, nil
+}
+
+// A planner carries out sections on the planned files.
+type planner struct {
+	files   files
+	summary summary
+}
+
+func (pl *planner) section(s *Section) error {
+	switch s.Kind {
+	case Add:
+		return pl.add(s)
+	case Delete:
+		return pl.delete(s)
+	}
+	return pl.update(s)
+}
+
+func (pl *planner) add(s *Section) error {
+	var data []byte
+	if len(s.Content) > 0 {
+		data = []byte(strings.Join(s.Content, "\n") + "\n")
+	}
+	at, err := pl.files.target(s.Path)
+	if err != nil {
+		return err
+	}
+	pl.files.write(at, s.Path, data)
+	pl.summary.added.add(s.Path)
+	return nil
+}
+
+func (pl *planner) delete(s *Section) error {
+	at, err := pl.files.source(s.Path, false)
+	if err != nil {
+		return err
+	}
+	pl.files.remove(at, s.Path)
+	pl.summary.deleted.add(s.Path)
+	return nil
+}
+
+func (pl *planner) update(s *Section) error {
+	at, err := pl.files.source(s.Path, true)
+	if err != nil {
+		return err
+	}
+	data, err := pl.files.read(at, s.Path)
+	if err != nil {
+		return err
+	}
+	changed, notes, err := update(s, data)
+	if err != nil {
+		return err
+	}
+	if err := pl.put(s, at, changed); err != nil {
+		return err
+	}
+	pl.summary.notes = append(pl.summary.notes, notes...)
+	return nil
+}
+
+// put writes the updated content, to the new path when the file moves.
+func (pl *planner) put(s *Section, from place, data []byte) error {
+	path := s.Path
+	if s.MoveTo != "" {
+		path = s.MoveTo
+	}
+	to, err := pl.files.target(path)
+	if err != nil {
+		return err
+	}
+	if to.name != from.name {
+		entry, err := pl.files.source(s.Path, false)
+		if err != nil {
+			return err
+		}
+		pl.files.remove(entry, s.Path)
+	}
+	n := pl.files.write(to, path, data)
+	if to.name != from.name && from.known {
+		n.mode, n.known, n.setMode = from.mode.Perm(), true, true
+	}
+	pl.summary.modified.add(path)
+	return nil
+}

@@ -10,12 +10,6 @@ type finder struct {
 	passes [passes]*sieve
 }
 
-// A sieve is a text as one pass sees it.
-type sieve struct {
-	numbers map[string]uint32 // of the normal forms of the lines sought, from 1
-	index   *index
-}
-
 // A hit is a place that was found.
 type hit struct {
 	line  int  // first line, from 0
@@ -59,59 +53,39 @@ func (f *finder) find(old []string, atEnd bool) (best hit, ok bool) {
 func (f *finder) try(p pass, old []string, atEnd bool) hit {
 	s := f.sieve(p)
 	words := make([]uint32, len(old))
-	var scratch []byte
 	for i, line := range old {
-		words[i] = s.numbers[string(p.normal([]byte(line), scratch))]
+		words[i] = s.number([]byte(line))
 	}
 	if atEnd {
-		n := f.atEnd(p, words)
+		n := f.atEnd(s, words)
 		return hit{line: f.text.lines() - n, n: n, count: 1, pass: p}
 	}
 	if s.index == nil {
-		s.index = newIndex(f.words(p, 0), f.depth)
+		s.index = newIndex(s.words(f.text, 0), f.depth)
 	}
 	s.index.advance(f.cursor)
 	n, line, count := s.index.prefix(words)
 	return hit{line: line, n: n, count: count, pass: p}
 }
 
-// sieve is the sieve of pass p, without its index.
+// sieve is the sieve of pass p, perhaps without its index.
 func (f *finder) sieve(p pass) *sieve {
-	if f.passes[p] != nil {
-		return f.passes[p]
+	if f.passes[p] == nil {
+		f.passes[p] = newSieve(p, f.sought)
 	}
-	s := &sieve{numbers: make(map[string]uint32, len(f.sought))}
-	var scratch []byte
-	for _, line := range f.sought {
-		key := string(p.normal([]byte(line), scratch))
-		if s.numbers[key] == 0 {
-			s.numbers[key] = uint32(len(s.numbers) + 1)
-		}
-	}
-	f.passes[p] = s
-	return s
-}
-
-// words numbers the lines of the text from line `from` on.
-func (f *finder) words(p pass, from int) []uint32 {
-	words := make([]uint32, f.text.lines()-from)
-	var scratch [256]byte
-	for i := range words {
-		words[i] = f.passes[p].numbers[string(p.normal(f.text.line(from+i), scratch[:]))]
-	}
-	return words
+	return f.passes[p]
 }
 
 // atEnd is how many words of the longest beginning of sought stand at the end of
 // the text, behind the cursor (the matcher of Knuth, Morris and Pratt).
-func (f *finder) atEnd(p pass, sought []uint32) int {
+func (f *finder) atEnd(s *sieve, sought []uint32) int {
 	from := max(f.text.lines()-len(sought), f.cursor)
 	if from > f.text.lines() {
 		return 0
 	}
 	back := borders(sought)
 	n := 0
-	for _, w := range f.words(p, from) {
+	for _, w := range s.words(f.text, from) {
 		for n > 0 && (n == len(sought) || sought[n] != w || w == stranger) {
 			n = back[n]
 		}

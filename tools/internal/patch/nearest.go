@@ -133,12 +133,11 @@ type comparer struct {
 }
 
 func newComparer(t *text, sought []string) *comparer {
-	f := finder{text: t, sought: sought}
-	numbers := f.sieve(asASCII).numbers
-	c := &comparer{text: t, words: f.words(asASCII, 0), n: min(len(sought), t.lines())}
+	s := newSieve(asASCII, sought)
+	c := &comparer{text: t, words: s.words(t, 0), n: min(len(sought), t.lines())}
 	for _, line := range sought[:c.n] {
 		form := asASCII.normal([]byte(line), nil)
-		c.sought = append(c.sought, numbers[string(form)])
+		c.sought = append(c.sought, s.number(form))
 		c.lines = append(c.lines, alike.New(string(form)))
 	}
 	return c

@@ -29,7 +29,7 @@ func splitLines(data []byte) (t *text, ok bool) {
 			end = lf + 1
 		}
 		t.starts = append(t.starts, uint32(end))
-		if len(t.starts) > MaxLines {
+		if len(t.starts) > MaxLines+1 {
 			return nil, false
 		}
 		if lf < end {

@@ -75,12 +75,12 @@ type squeezed struct {
 
 func squeeze(data []byte) squeezed {
 	s := squeezed{text: make([]byte, 0, len(data)), lines: []int{}}
-	for i, r := range string(data) {
+	for _, r := range string(data) {
 		switch {
 		case r == '\n':
 			s.lines = append(s.lines, len(s.text))
 		case !unicode.IsSpace(r):
-			s.text = append(s.text, data[i:i+utf8.RuneLen(r)]...)
+			s.text = utf8.AppendRune(s.text, r)
 		}
 	}
 	return s

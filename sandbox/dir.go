@@ -19,7 +19,7 @@ type Dir struct {
 
 // OpenDir opens a directory for walking; links in name are followed as always.
 func (f *FS) OpenDir(name string) (*Dir, error) {
-	return run(f, func(st *state) (*Dir, error) {
+	return within(f, func(st *state) (*Dir, error) {
 		p, err := f.dir(st, name)
 		if err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func (f *File) Path() Path { return f.path }
 // Open opens a regular file for reading; whatever else is there is refused
 // without being touched.
 func (f *FS) Open(name string) (*File, error) {
-	return run(f, func(st *state) (*File, error) { return f.open(st, name) })
+	return within(f, func(st *state) (*File, error) { return f.open(st, name) })
 }
 
 func (f *FS) open(st *state, name string) (*File, error) {
@@ -97,7 +97,7 @@ func wantRegular(name string, p Path) error {
 // ReadFile returns the content of a regular file of at most limit bytes;
 // otherwise the error wraps a *TooLargeError.
 func (f *FS) ReadFile(name string, limit int64) ([]byte, error) {
-	return run(f, func(st *state) ([]byte, error) {
+	return within(f, func(st *state) ([]byte, error) {
 		rel, err := f.clean(st, name)
 		if err != nil {
 			return nil, err

@@ -74,7 +74,7 @@ func (f *FS) Resolve(name string) (Path, error) { return f.locate(name, true) }
 // ResolveDir is Resolve for a directory that must exist: fs.ErrNotExist and
 // ErrNotDirectory tell what is there instead.
 func (f *FS) ResolveDir(name string) (Path, error) {
-	return run(f, func(st *state) (Path, error) { return f.dir(st, name) })
+	return within(f, func(st *state) (Path, error) { return f.dir(st, name) })
 }
 
 func (f *FS) dir(st *state, name string) (Path, error) {
@@ -91,7 +91,7 @@ func (f *FS) dir(st *state, name string) (Path, error) {
 }
 
 func (f *FS) locate(name string, follow bool) (Path, error) {
-	return run(f, func(st *state) (Path, error) {
+	return within(f, func(st *state) (Path, error) {
 		p, err := f.resolve(st, name, follow)
 		if err == nil && !p.Exists {
 			if fresh := f.refresh(st); fresh != nil {
@@ -113,7 +113,7 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) { return f.stat(name, true) 
 func (f *FS) Lstat(name string) (fs.FileInfo, error) { return f.stat(name, false) }
 
 func (f *FS) stat(name string, follow bool) (fs.FileInfo, error) {
-	return run(f, func(st *state) (fs.FileInfo, error) {
+	return within(f, func(st *state) (fs.FileInfo, error) {
 		p, err := f.resolve(st, name, follow)
 		if err != nil {
 			return nil, forReading(name, err)
@@ -128,7 +128,7 @@ func (f *FS) stat(name string, follow bool) (fs.FileInfo, error) {
 
 // Readlink returns the target of the link name, as it is written there.
 func (f *FS) Readlink(name string) (string, error) {
-	return run(f, func(st *state) (string, error) {
+	return within(f, func(st *state) (string, error) {
 		p, err := f.resolve(st, name, false)
 		if err != nil {
 			return "", forReading(name, err)

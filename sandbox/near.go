@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -31,28 +30,33 @@ func (f *FS) Near(name string) []string {
 		return nil
 	}
 	dir, base := filepath.Dir(filepath.Clean(name)), path.Base(rel)
-	var out []string
-	for _, entry := range nearest(base, list[:min(len(list), nearScan)]) {
+	var names, out []string
+	for _, entry := range list[:min(len(list), nearScan)] {
+		if !isTemp(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	for _, entry := range Similar(base, names, nearCount) {
 		out = append(out, filepath.ToSlash(filepath.Join(dir, entry)))
 	}
 	return out
 }
 
-// nearest ranks the entries by how little they differ from base.
-func nearest(base string, list []fs.DirEntry) []string {
-	var names [nearEdits + 1][]string
-	for _, entry := range list {
-		name := entry.Name()
-		switch d := edits(name, base, nearEdits); {
-		case name == base || isTemp(name):
-		case strings.EqualFold(name, base):
-			names[0] = append(names[0], name)
+// Similar returns at most count of the candidates that differ from name by case
+// only or by at most two edits, nearest first.
+func Similar(name string, candidates []string, count int) []string {
+	var ranked [nearEdits + 1][]string
+	for _, candidate := range candidates {
+		switch d := edits(candidate, name, nearEdits); {
+		case candidate == name:
+		case strings.EqualFold(candidate, name):
+			ranked[0] = append(ranked[0], candidate)
 		case d <= nearEdits:
-			names[d] = append(names[d], name)
+			ranked[d] = append(ranked[d], candidate)
 		}
 	}
-	all := slices.Concat(names[:]...)
-	return all[:min(len(all), nearCount)]
+	all := slices.Concat(ranked[:]...)
+	return all[:min(len(all), count)]
 }
 
 // edits is the number of runes to insert, delete or replace to make b of a;

@@ -35,9 +35,9 @@ func openState(dir string) (*state, error) {
 	return st, nil
 }
 
-// run calls do with the current state, and once more with a fresh one when
+// within calls do with the current state, and once more with a fresh one when
 // nothing was found because the workspace was deleted and made again.
-func run[T any](f *FS, do func(*state) (T, error)) (T, error) {
+func within[T any](f *FS, do func(*state) (T, error)) (T, error) {
 	st := f.cur.Load()
 	if st == nil {
 		var none T

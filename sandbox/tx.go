@@ -53,7 +53,7 @@ func (f *FS) Transact(names []string, fn func(*Tx) error) error {
 // the next time.
 func (f *FS) attempt(keys, names []string, fn func(*Tx) error) ([]string, error) {
 	var again []string
-	_, err := run(f, func(st *state) (struct{}, error) {
+	_, err := within(f, func(st *state) (struct{}, error) {
 		tx := &Tx{f: f, st: st, held: map[string]bool{}, changes: map[string]*change{}}
 		defer tx.release()
 		tx.lockAll(append(keys, tx.keysOf(names)...))

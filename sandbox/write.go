@@ -39,7 +39,7 @@ func (f *FS) Edit(name string, change func(old []byte) ([]byte, error)) (Path, e
 
 // update writes what content returns for the place, under the place's lock.
 func (f *FS) update(name string, content func(*state, Path) (data []byte, write bool, err error)) (Path, error) {
-	return run(f, func(st *state) (Path, error) {
+	return within(f, func(st *state) (Path, error) {
 		p, err := f.resolve(st, name, true)
 		if err != nil {
 			return Path{}, explain(name, err, ErrNotWritable)

@@ -48,7 +48,7 @@ func (p *Plan) Replace(steps []Step) error {
 		return err
 	}
 	if len(raw) > MaxBytes {
-		return &TooLargeError{"plan", len(raw)}
+		return &TooLargeError{What: "plan", Size: len(raw)}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

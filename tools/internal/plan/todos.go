@@ -26,7 +26,11 @@ type Todo struct {
 type TooLargeError struct {
 	What string // "todo list" or "plan"
 	Size int    // bytes it would have
+	Way  string // what to do, or ""
 }
+
+// Hint says what to do about it.
+func (e *TooLargeError) Hint() string { return e.Way }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("The %s would have %d bytes, more than the %d allowed.", e.What, e.Size, MaxBytes)
@@ -62,7 +66,7 @@ func (t *Todos) Update(titles []string, done []int64) (unknown []int64, err erro
 		}
 	}
 	if total := size + len("[]"); total > MaxBytes {
-		return nil, &TooLargeError{"todo list", total}
+		return nil, &TooLargeError{"todo list", total, "Start over with clearTodo."}
 	}
 	t.list, t.size = list, size
 	return unknown, nil

@@ -1,0 +1,97 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+)
+
+// maxResultBytes bounds the text of one result: clients drop a connection that
+// sends a message over 10 MiB, and JSON quoting can grow a text.
+const maxResultBytes = 7 << 20
+
+// Bind makes a tool of profile p ready for the server of env. Its handler is the
+// one way of every call: recover, bind, the tool's function, the dialect, size.
+// It never returns a Go error, which would become a protocol error.
+func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
+	listing := t.listing(env)
+	handle := func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		start := time.Now()
+		call := &Call{Profile: p, Tool: t}
+		result := t.answer(withProgress(ctx, req), env, listing.Input, call, req.Params.Arguments)
+		audit(env, call, result, time.Since(start))
+		return result, nil
+	}
+	return mcpserver.ServerTool{Tool: t.wire(listing), Handler: handle}
+}
+
+// answer runs one call to its result, whatever happens on the way.
+func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call, raw any) (result *mcp.CallToolResult) {
+	defer func() {
+		if v := recover(); v != nil {
+			env.Log.Error("a tool panicked", "tool", t.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			e := Errorf(Internal, "", "%s failed inside the server; the server goes on.", t.Name)
+			result = call.Profile.Dialect.Fail(call, e)
+		}
+	}()
+	args, err := arguments(raw)
+	call.Args = args
+	var out any
+	if err == nil {
+		out, err = t.call(ctx, env, schema, args)
+	}
+	if err != nil {
+		return t.fail(ctx, env, call, err)
+	}
+	result = call.Profile.Dialect.OK(call, out)
+	if size := textBytes(result); size > maxResultBytes {
+		e := Errorf(TooLarge, "Ask for less at once.", "The result has %d bytes, more than the %d a message may carry.", size, maxResultBytes)
+		return t.fail(ctx, env, call, e)
+	}
+	return result
+}
+
+func (t *Tool) fail(ctx context.Context, env *Env, call *Call, err error) *mcp.CallToolResult {
+	e := asError(env, err)
+	if t.OnFail != nil {
+		t.OnFail(ctx, env, e)
+	}
+	if e.Code == Internal {
+		env.Log.Error("a call failed", "tool", t.Name, "error", err)
+	}
+	result := call.Profile.Dialect.Fail(call, e)
+	result.IsError = true
+	return result
+}
+
+// audit writes the one line that every call leaves: never arguments or contents.
+func audit(env *Env, call *Call, result *mcp.CallToolResult, took time.Duration) {
+	if !env.Log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	outcome := "ok"
+	if result.IsError {
+		outcome = "error"
+	}
+	env.Log.Log(context.Background(), slog.LevelInfo, "call", "tool", call.Tool.Name, "profile", call.Profile.Name,
+		"outcome", outcome, "ms", float64(took.Microseconds())/1000, "bytes", textBytes(result))
+}
+
+// textBytes counts what a result carries; structuredContent repeats the text.
+func textBytes(r *mcp.CallToolResult) int {
+	n := 0
+	for _, c := range r.Content {
+		switch c := c.(type) {
+		case mcp.TextContent:
+			n += len(c.Text)
+		case mcp.ImageContent:
+			n += len(c.Data)
+		}
+	}
+	return n
+}

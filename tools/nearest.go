@@ -1,0 +1,12 @@
+package tools
+
+import "github.com/perstack-ai/perstack-base/sandbox"
+
+// nearest returns the candidate most like name, or "" when none is near enough
+// to be meant.
+func nearest(name string, candidates []string) string {
+	if near := sandbox.Similar(name, candidates, 1); len(near) > 0 {
+		return near[0]
+	}
+	return ""
+}

@@ -1,0 +1,70 @@
+// Package perstack speaks the wire of the Perstack base skill: nine tools that a
+// Perstack runtime relies on, usable by any MCP client. Start with [Profile]; each
+// tool is in the file of its name.
+package perstack
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/internal/plan"
+)
+
+// Profile is the Perstack base skill.
+var Profile = &tools.Profile{
+	Name:    "perstack",
+	Summary: "The Perstack base skill: read, write, edit, run, and a todo list.",
+	Instructions: "For several steps keep a list with todo and tick what is done. " +
+		"exec runs one program without a shell; for pipes run sh with the arguments -c and the command line. " +
+		"Call attemptCompletion when all is done; it answers with the todos that are still open.",
+	Dialect: dialect{},
+	Tools: []*tools.Tool{
+		attemptCompletion,
+		clearTodo,
+		editTextFile,
+		exec,
+		readImageFile,
+		readPdfFile,
+		readTextFile,
+		todo,
+		writeTextFile,
+	},
+}
+
+// Numbers of this wire that more than one tool needs.
+const (
+	budget         = 131072           // bytes of text in a result
+	commandTimeout = 55 * time.Second // the runtime gives up after 60
+)
+
+// todos is the list behind todo, clearTodo and attemptCompletion.
+var todos = tools.NewState(func() *plan.Todos { return &plan.Todos{} })
+
+// A dialect answers with one block of compact JSON. A failure is an object with
+// error and code; what a tool adds to it follows.
+type dialect struct{}
+
+func (dialect) OK(_ *tools.Call, out any) *mcp.CallToolResult { return tools.Object(out) }
+
+func (dialect) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
+	object := tools.JSON(struct {
+		Error string     `json:"error"`
+		Code  tools.Code `json:"code"`
+		Hint  string     `json:"hint,omitempty"`
+	}{e.Msg, e.Code, e.Hint})
+	if e.Data != nil {
+		object = join(object, tools.JSON(e.Data))
+	}
+	return tools.Text(string(object))
+}
+
+// join puts the members of the JSON object b behind those of a.
+func join(a, b []byte) []byte {
+	if bytes.Equal(b, []byte("{}")) {
+		return a
+	}
+	return append(append(bytes.TrimSuffix(a, []byte("}")), ','), b[1:]...)
+}

@@ -1,0 +1,36 @@
+package perstack
+
+import (
+	"context"
+
+	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/internal/plan"
+)
+
+type todoIn struct {
+	NewTodos       []string `json:"newTodos,omitempty" doc:"Titles of tasks to append, in this order."`
+	CompletedTodos []int64  `json:"completedTodos,omitempty" doc:"Ids of tasks to tick; tasks added in this call count."`
+}
+
+type todoOut struct {
+	Todos      []plan.Todo `json:"todos" doc:"The whole list, by id."`
+	UnknownIDs []int64     `json:"unknownIds,omitempty" doc:"Ids in completedTodos that do not exist."`
+}
+
+var todo = tools.Define(tools.Info{
+	Name: "todo", Title: "Update todo list",
+	Effect: tools.Notes, Lane: tools.LaneList,
+	Description: "Add tasks to the todo list, tick tasks as done, or show the list (no arguments). Ids count from 0 and stay.",
+	OnFail:      withTodos,
+}, func(ctx context.Context, _ *tools.Env, in todoIn) (out todoOut, err error) {
+	list := todos.Of(ctx)
+	out.UnknownIDs, err = list.Update(in.NewTodos, in.CompletedTodos)
+	out.Todos = list.All()
+	return out, err
+})
+
+// withTodos puts the unchanged list beside an error: a runtime's screen shows
+// the todos of whatever comes back.
+func withTodos(ctx context.Context, _ *tools.Env, e *tools.Error) {
+	e.Data = todoOut{Todos: todos.Of(ctx).All()}
+}

@@ -1,0 +1,54 @@
+package tools
+
+import (
+	"context"
+	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+)
+
+// A Session is what lives as long as one client's connection: the process on
+// stdio, the session on SSE and stateful HTTP. Make one with [NewSession].
+type Session struct {
+	ID    string
+	Shell *sandbox.Shell
+
+	mu     sync.Mutex
+	states map[any]any
+}
+
+// NewSession returns an empty session whose commands run in shell.
+func NewSession(id string, shell *sandbox.Shell) *Session {
+	return &Session{ID: id, Shell: shell, states: map[any]any{}}
+}
+
+type sessionKey struct{}
+
+// WithSession returns a context whose calls belong to s.
+func WithSession(ctx context.Context, s *Session) context.Context {
+	return context.WithValue(ctx, sessionKey{}, s)
+}
+
+// SessionOf returns the session of a call's context. Every call has one; its
+// absence is a mistake of the transport and panics.
+func SessionOf(ctx context.Context) *Session { return ctx.Value(sessionKey{}).(*Session) }
+
+// State keeps one T per session, made at first use. Declare it as a package
+// variable beside the tools that share it.
+type State[T any] struct{ make func() *T }
+
+// NewState returns a State whose values begin as make returns them.
+func NewState[T any](make func() *T) *State[T] { return &State[T]{make: make} }
+
+// Of returns the T of the call's session.
+func (s *State[T]) Of(ctx context.Context) *T {
+	session := SessionOf(ctx)
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if v, ok := session.states[s]; ok {
+		return v.(*T)
+	}
+	v := s.make()
+	session.states[s] = v
+	return v
+}

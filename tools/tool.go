@@ -1,0 +1,128 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// Effect is what a call does to the world; it becomes the four MCP hints.
+type Effect struct {
+	ReadOnly    bool // changes nothing outside the session
+	Destructive bool // may overwrite or remove what was there
+	Idempotent  bool // the same call again changes nothing more
+	OpenWorld   bool // reaches things this server does not control
+	KeepsFiles  bool // safe under --read-only although it changes something: state of the session only
+}
+
+// The effects that tools have. A new one is a decision, so it gets a name.
+var (
+	Reads    = Effect{ReadOnly: true, Idempotent: true}
+	Replaces = Effect{Destructive: true, Idempotent: true}
+	Edits    = Effect{Destructive: true}
+	Runs     = Effect{Destructive: true, OpenWorld: true}
+	Notes    = Effect{KeepsFiles: true}                                      // adds to the session's state
+	Sets     = Effect{KeepsFiles: true, Idempotent: true}                    // replaces the session's state
+	Clears   = Effect{KeepsFiles: true, Idempotent: true, Destructive: true} // drops the session's state
+)
+
+// AllowedReadOnly tells whether --read-only keeps a tool with this effect.
+func (e Effect) AllowedReadOnly() bool { return e.ReadOnly || e.KeepsFiles }
+
+// A Lane is a queue: calls of one lane on one connection take effect in arrival
+// order, one at a time.
+type Lane string
+
+// The lanes. The zero Lane means that calls start at once.
+const (
+	LaneList   Lane = "list"
+	LaneFiles  Lane = "files"
+	LaneSkills Lane = "skills"
+)
+
+// Info is what a tool says of itself.
+type Info struct {
+	Name        string
+	Title       string
+	Description string
+	Effect      Effect
+	Lane        Lane
+
+	// NoOutputSchema: the result is text for people, not an object.
+	NoOutputSchema bool
+
+	// Adapt changes what is listed and enforced to this server's settings (a
+	// default that a flag sets, an argument that one transport has). Optional.
+	Adapt func(env *Env, listing *Listing)
+
+	// OnFail adds what this tool's wire wants beside every error, bad arguments
+	// included, by setting Error.Data. Optional.
+	OnFail func(ctx context.Context, env *Env, e *Error)
+}
+
+// A Listing is one tool as one server lists and enforces it.
+type Listing struct {
+	Description string
+	Input       *Schema
+	Output      *Schema // nil when the tool has none
+}
+
+// A Tool is a typed function with its schemas, ready for any server. Make one
+// with [Define].
+type Tool struct {
+	Info
+	input  *Schema
+	output *Schema
+	call   func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error)
+}
+
+// Define makes a tool of fn. The schemas come from the structs In and Out; it
+// panics when they cannot, so that a mistake shows in the first test.
+func Define[In, Out any](info Info, fn func(context.Context, *Env, In) (Out, error)) *Tool {
+	t := &Tool{Info: info, input: schemaOf(reflect.TypeFor[In]())}
+	if out := reflect.TypeFor[Out](); out.Kind() == reflect.Struct && !info.NoOutputSchema {
+		t.output = schemaOf(out)
+	}
+	if info.Name == "" || info.Title == "" || info.Description == "" {
+		panic(fmt.Sprintf("tool %q needs a name, a title and a description", info.Name))
+	}
+	t.call = func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error) {
+		var in In
+		if err := schema.bind(args, reflect.ValueOf(&in).Elem()); err != nil {
+			return nil, err
+		}
+		return fn(ctx, env, in)
+	}
+	return t
+}
+
+// listing returns the tool as the server of env shows it.
+func (t *Tool) listing(env *Env) *Listing {
+	l := &Listing{Description: t.Description, Input: t.input.clone()}
+	if t.output != nil {
+		l.Output = t.output.clone()
+	}
+	if t.Adapt != nil {
+		t.Adapt(env, l)
+	}
+	return l
+}
+
+// wire returns the tools/list entry of a listing.
+func (t *Tool) wire(l *Listing) mcp.Tool {
+	e := t.Effect
+	entry := mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: l.Description,
+		RawInputSchema: l.Input.JSON(),
+		Annotations: mcp.ToolAnnotation{
+			ReadOnlyHint: &e.ReadOnly, DestructiveHint: &e.Destructive,
+			IdempotentHint: &e.Idempotent, OpenWorldHint: &e.OpenWorld,
+		},
+	}
+	if l.Output != nil {
+		entry.RawOutputSchema = l.Output.JSON()
+	}
+	return entry
+}

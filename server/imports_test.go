@@ -1,0 +1,97 @@
+package server
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/perstack-ai/perstack-base/"
+
+// rules says which of our packages, and which of os and os/exec, the code below
+// a folder may import. The longest matching folder counts; tests are free.
+var rules = []struct {
+	folder string
+	may    []string
+}{
+	{"cmd/", []string{"server", "sandbox", "tools", "skillrepo", "os", "os/exec"}},
+	{"server/", []string{"tools", "sandbox", "skillrepo"}},
+	{"tools/", []string{"sandbox", "skillrepo", "tools/internal"}},
+	{"tools/internal/", []string{"tools/internal"}},
+	{"tools/internal/skill/", []string{"sandbox", "skillrepo", "tools/internal"}},
+	{"sandbox/", []string{"sandbox", "os", "os/exec"}},
+	{"skillrepo/", []string{"skillrepo"}},
+	{"e2e/", []string{"e2e", "os", "os/exec"}},
+	{"examples/", []string{"server", "tools", "os"}},
+}
+
+// TestImportRules keeps the house in its shape: the machine is touched by
+// sandbox alone, engines know nothing of tools, profiles nothing of each other.
+func TestImportRules(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files++
+		checkImports(t, filepath.ToSlash(path[len("../"):]), path)
+		return nil
+	})
+	if err != nil || files == 0 {
+		t.Fatalf("%d files read: %v", files, err)
+	}
+}
+
+func checkImports(t *testing.T, name, path string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, isOurs := strings.CutPrefix(imported, module)
+		if (isOurs || imported == "os" || imported == "os/exec") && !allowed(name, ours) {
+			t.Errorf("%s must not import %s", name, imported)
+		}
+	}
+}
+
+func allowed(file, imported string) bool {
+	var may []string
+	longest := -1
+	for _, r := range rules {
+		if strings.HasPrefix(file, r.folder) && len(r.folder) > longest {
+			may, longest = r.may, len(r.folder)
+		}
+	}
+	profile, _, _ := strings.Cut(strings.TrimPrefix(file, "tools/"), "/")
+	if isProfile(profile) && imported == "tools" {
+		return true
+	}
+	if strings.HasPrefix(file, "server/") && isProfile(strings.TrimPrefix(imported, "tools/")) {
+		return true
+	}
+	for _, prefix := range may {
+		if imported == prefix || (strings.HasPrefix(imported, prefix+"/") && !isProfile(strings.TrimPrefix(imported, "tools/"))) {
+			return true
+		}
+	}
+	return false
+}
+
+func isProfile(name string) bool {
+	for _, p := range Profiles {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}

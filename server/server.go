@@ -1,0 +1,230 @@
+// Package server joins profiles, the sandbox and the transports into one MCP server.
+//
+// Start with [Config], whose zero value serves the default profile in the current
+// directory, and [New]; then [Server.ServeStdio]. A program that embeds the server
+// adds tools of its own by passing one more profile in Config.Profiles.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/perstack"
+)
+
+// Profiles are the profiles of this binary, in the order in which their
+// instructions are given. The one list.
+var Profiles = []*tools.Profile{perstack.Profile}
+
+// DefaultTools is the selection when --tools says nothing.
+var DefaultTools = []string{perstack.Profile.Name}
+
+// Name and Website are how the server calls itself.
+const (
+	Name    = "perstack-base"
+	Title   = "Perstack Base"
+	Website = "https://github.com/perstack-ai/perstack-base"
+)
+
+// maxInstructions bounds the words that all profiles together have for the
+// model, in characters: a client repeats them with every conversation.
+const maxInstructions = 2000
+
+// pageSize is the number of entries in one page of any list.
+const pageSize = 200
+
+// A Config says what to serve. The zero value works: the default tools in the
+// current directory.
+type Config struct {
+	Workspace string           // directory; "" = the current one
+	Tools     []string         // selection, see --tools; empty = the default
+	Profiles  []*tools.Profile // compiled in besides Profiles
+	ReadOnly  bool             // leave out tools that change files or run commands
+	MaxOutput int              // bytes of text in a result; 0 = each profile's own budget
+	Timeout   time.Duration    // of commands that ask for none; 0 = each tool's own
+	PassEnv   []string         // patterns of withheld variable names that commands may see
+	Version   string           // shown to clients; "" = "dev"
+	Log       *slog.Logger     // nil = silent
+}
+
+// A Server serves one workspace. Make one with [New], end it with Close.
+type Server struct {
+	mcp      *mcpserver.MCPServer
+	env      *tools.Env
+	commands *sandbox.Commands
+	chosen   []selected // listed, by name
+	known    []selected // every tool of every profile
+}
+
+// New opens the workspace and registers the selected tools. It has no side
+// effect on the machine: clients start a server just to look at it.
+func New(cfg Config) (*Server, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Version == "" {
+		cfg.Version = "dev"
+	}
+	s := &Server{}
+	if err := s.selectTools(cfg); err != nil {
+		return nil, err
+	}
+	if err := s.openWorkspace(cfg); err != nil {
+		return nil, err
+	}
+	s.mcp = mcpserver.NewMCPServer(Name, cfg.Version, s.options(cfg)...)
+	for _, c := range s.chosen {
+		s.mcp.AddTools(c.tool.Bind(s.env, c.profile))
+	}
+	return s, nil
+}
+
+func (s *Server) selectTools(cfg Config) error {
+	profiles := slices.Concat(Profiles, cfg.Profiles)
+	chosen, err := selectTools(profiles, DefaultTools, cfg.Tools)
+	if err != nil {
+		return err
+	}
+	for _, p := range profiles {
+		for _, t := range p.Tools {
+			s.known = append(s.known, selected{p, t})
+		}
+	}
+	for _, c := range chosen {
+		if !cfg.ReadOnly || c.tool.Effect.AllowedReadOnly() {
+			s.chosen = append(s.chosen, c)
+		}
+	}
+	if len(s.chosen) == 0 {
+		return errors.New("--read-only leaves out every selected tool")
+	}
+	return nil
+}
+
+func (s *Server) openWorkspace(cfg Config) error {
+	limits := sandbox.DefaultLimits
+	dir := cfg.Workspace
+	if dir == "" {
+		dir = "."
+	}
+	files, err := sandbox.Open(dir, limits)
+	if err != nil {
+		return fmt.Errorf("cannot open the workspace %s: %w", dir, err)
+	}
+	s.commands, err = sandbox.NewCommands(sandbox.Config{Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv})
+	if err != nil {
+		return errors.Join(err, files.Close())
+	}
+	s.env = &tools.Env{
+		Files: files, Limits: limits, Log: cfg.Log,
+		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly},
+	}
+	return nil
+}
+
+// options are what mcp-go is told. Its recovery and validation stay off: every
+// handler recovers and validates itself, in words for a model.
+func (s *Server) options(cfg Config) []mcpserver.ServerOption {
+	return []mcpserver.ServerOption{
+		mcpserver.WithTitle(Title),
+		mcpserver.WithWebsiteURL(Website),
+		mcpserver.WithInstructions(s.instructions(cfg)),
+		mcpserver.WithToolCapabilities(true),
+		mcpserver.WithPaginationLimit(pageSize),
+		mcpserver.WithCacheHints(60_000, mcp.CacheScopePublic),
+	}
+}
+
+// instructions are the words for the model: the server's own, then those of each
+// profile that has a listed tool.
+func (s *Server) instructions(cfg Config) string {
+	words := []string{"Paths are relative to the workspace, the only directory these tools can reach. A result that was cut says how to get the rest."}
+	if cfg.ReadOnly {
+		words = append(words, "This server is read-only.")
+	}
+	for _, p := range slices.Concat(Profiles, cfg.Profiles) {
+		listed := slices.ContainsFunc(s.chosen, func(c selected) bool { return c.profile == p })
+		if listed && p.Instructions != "" {
+			words = append(words, p.Instructions)
+		}
+	}
+	text := []rune(strings.Join(words, " "))
+	return string(text[:min(len(text), maxInstructions)])
+}
+
+// Close ends every command and removes what the sessions left on the machine.
+func (s *Server) Close() error {
+	return errors.Join(s.commands.Close(), s.env.Files.Close())
+}
+
+// Kill ends every command at once.
+func (s *Server) Kill() { s.commands.Kill() }
+
+// newSession makes the session of one connection. end drops it.
+func (s *Server) newSession(id string) (session *tools.Session, end func()) {
+	shell := s.commands.NewShell()
+	return tools.NewSession(id, shell), func() { shell.Close() }
+}
+
+// unknownTool words the refusal of a name that is not listed: perhaps it is
+// nearly one, perhaps it exists and was not selected.
+func (s *Server) unknownTool(name string) string {
+	names := make([]string, len(s.chosen))
+	for i, c := range s.chosen {
+		names[i] = c.tool.Name
+	}
+	text := fmt.Sprintf("Unknown tool %q.", name)
+	if i := slices.IndexFunc(s.known, func(k selected) bool { return k.tool.Name == name }); i >= 0 {
+		k := s.known[i]
+		text += s.whyNotListed(k)
+	} else if near := sandbox.Similar(name, names, 1); len(near) > 0 {
+		text += fmt.Sprintf(" Did you mean %q?", near[0])
+	}
+	return text + " Tools: " + strings.Join(names, ", ") + "."
+}
+
+func (s *Server) whyNotListed(k selected) string {
+	if s.env.Settings.ReadOnly && !k.tool.Effect.AllowedReadOnly() {
+		return " It is left out because this server is read-only (--read-only)."
+	}
+	return fmt.Sprintf(" It exists as %s but is not selected; start the server with --tools %s to have it.", k.name(), k.name())
+}
+
+// Listed returns the tools as this server lists them, by name.
+func (s *Server) Listed() []Listed {
+	all := make([]Listed, len(s.chosen))
+	for i, c := range s.chosen {
+		all[i] = Listed{Profile: c.profile, Tool: s.mcp.GetTool(c.tool.Name).Tool}
+	}
+	return all
+}
+
+// A Listed tool is one entry of tools/list, with the profile it belongs to.
+type Listed struct {
+	Profile *tools.Profile
+	Tool    mcp.Tool
+}
+
+// Call runs one tool as a client would, in a session of its own, and returns its
+// result. An unknown tool is an error.
+func (s *Server) Call(ctx context.Context, name string, args map[string]any) (*mcp.CallToolResult, error) {
+	tool := s.mcp.GetTool(name)
+	if tool == nil {
+		return nil, errors.New(s.unknownTool(name))
+	}
+	session, end := s.newSession("call")
+	defer end()
+	var req mcp.CallToolRequest
+	req.Params.Name, req.Params.Arguments = name, args
+	return tool.Handler(tools.WithSession(ctx, session), req)
+}

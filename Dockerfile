@@ -1,0 +1,28 @@
+# Two images from one build:
+#   docker build -t perstack-base .                  files and the todo list; nothing to run (scratch)
+#   docker build -t perstack-base --target exec .    with a shell and the usual small tools (busybox)
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=devel
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/perstack-base ./cmd/perstack-base \
+ && mkdir -p /out/workspace /out/tmp && chmod 1777 /out/tmp
+
+FROM busybox:stable AS exec
+COPY --from=build /out/perstack-base /usr/local/bin/perstack-base
+COPY --from=build --chown=65532:65532 /out/workspace /workspace
+USER 65532:65532
+WORKDIR /workspace
+ENTRYPOINT ["perstack-base"]
+CMD ["serve"]
+
+FROM scratch
+COPY --from=build /out/perstack-base /perstack-base
+COPY --from=build --chown=65532:65532 /out/workspace /workspace
+COPY --from=build /out/tmp /tmp
+USER 65532:65532
+WORKDIR /workspace
+ENTRYPOINT ["/perstack-base"]
+CMD ["serve"]

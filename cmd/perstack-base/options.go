@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/perstack-ai/perstack-base/server"
+)
+
+// options are the flags that all subcommands share.
+type options struct {
+	workspace string
+	tools     []string
+	readOnly  bool
+	maxOutput int
+	timeout   time.Duration
+	passEnv   []string
+	logLevel  string
+	logFile   string
+	verbose   bool
+}
+
+// envPrefix begins the environment twin of every flag.
+const envPrefix = "PERSTACK_BASE_"
+
+func (o *options) register(f *pflag.FlagSet) {
+	f.StringVar(&o.workspace, "workspace", "", "serve `DIR` instead of the current directory")
+	f.StringSliceVar(&o.tools, "tools", nil, "`LIST` of PROFILE, PROFILE.TOOL, -PROFILE.TOOL (default perstack)")
+	f.BoolVar(&o.readOnly, "read-only", false, "leave out every tool that changes files or runs commands")
+	f.IntVar(&o.maxOutput, "max-output", 0, "`BYTES` of text in one result (default: as each profile says)")
+	f.DurationVar(&o.timeout, "timeout", 0, "end commands that set no timeout after this `TIME`, as in 90s (default: as each profile says)")
+	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see variables that look like secrets; `NAMES` may hold *")
+	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `LEVEL` on: debug, info, warn, error (default warn)")
+	f.StringVar(&o.logFile, "log-file", "", "append a JSON line for each call to `FILE`: tool, duration, outcome, bytes")
+	f.BoolVar(&o.verbose, "verbose", false, "same as --log-level info")
+}
+
+// applyEnvironment sets every flag that the command line left alone from its
+// environment twin.
+func applyEnvironment(flags *pflag.FlagSet) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := envName(f.Name)
+		value, ok := os.LookupEnv(name)
+		if f.Changed || !ok || err != nil || f.Name == "help" {
+			return
+		}
+		if setErr := flags.Set(f.Name, value); setErr != nil {
+			err = fmt.Errorf("%s=%q: %w", name, value, setErr)
+		}
+	})
+	return err
+}
+
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// config turns the flags into what the server takes. end closes the log file.
+func (o *options) config() (cfg server.Config, end func(), err error) {
+	if o.maxOutput < 0 || (o.maxOutput > 0 && o.maxOutput < minOutput) {
+		return cfg, nil, fmt.Errorf("--max-output must be at least %d bytes", minOutput)
+	}
+	if o.timeout < 0 {
+		return cfg, nil, fmt.Errorf("--timeout must not be negative")
+	}
+	log, end, err := o.logger()
+	return server.Config{
+		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
+		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log,
+	}, end, err
+}
+
+// minOutput is the least result that can still say what was cut.
+const minOutput = 256
+
+// logger writes warnings to standard error, and with --log-file one JSON line for
+// each call and everything else to that file.
+func (o *options) logger() (*slog.Logger, func(), error) {
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelInfo
+	}
+	if o.logLevel != "" {
+		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+			return nil, nil, fmt.Errorf("--log-level %s: must be debug, info, warn or error", o.logLevel)
+		}
+	}
+	text := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})
+	if o.logFile == "" {
+		return slog.New(text), func() {}, nil
+	}
+	file, err := os.OpenFile(o.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--log-file: %w", err)
+	}
+	lines := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})
+	return slog.New(slog.NewMultiHandler(text, lines)), func() { file.Close() }, nil
+}

@@ -1,0 +1,177 @@
+// Package transcript reads and replays golden transcripts: files of calls and
+// answers that show what each tool does and prove that it still does.
+//
+// A transcript is a txtar archive, testdata/transcripts/PROFILE/TOOL.txtar. The
+// text on top says why. Then come the files of the workspace and the steps:
+//
+//	-- notes.txt --             a file
+//	-- shot.png (base64) --     a file given in base64
+//	-- locked.txt (0444) --     a file with a mode
+//	-- out -> /etc --           a symbolic link
+//	-- logs/ --                 a directory
+//	-- flags --                 flags of the server, one a line
+//	-- call TOOL --             the arguments, as JSON
+//	-- want -- / -- want error --   the answer's blocks
+//
+// In answers $WORK stands for the workspace. Start with [Load] and [Script.Run].
+package transcript
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+// A Script is one transcript.
+type Script struct {
+	Path    string // of the file
+	Profile string // from its folder
+	Tool    string // from its name
+	Flags   []string
+	Steps   []*Step
+
+	archive *txtar.Archive
+	files   []txtar.File
+}
+
+// A Step is one call and the answer it must get.
+type Step struct {
+	Tool      string
+	Args      json.RawMessage
+	Want      string
+	WantError bool
+
+	want *txtar.File // where the answer stands in the archive
+}
+
+// Load reads every transcript below dir. None at all is an error: a glob that
+// matches nothing proves nothing.
+func Load(dir string) ([]*Script, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "*.txtar"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("no transcripts in %s (%v)", dir, err)
+	}
+	scripts := make([]*Script, len(paths))
+	for i, path := range paths {
+		if scripts[i], err = load(path); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return scripts, nil
+}
+
+func load(path string) (*Script, error) {
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Script{
+		Path: path, archive: archive,
+		Profile: filepath.Base(filepath.Dir(path)),
+		Tool:    strings.TrimSuffix(filepath.Base(path), ".txtar"),
+	}
+	if strings.TrimSpace(string(archive.Comment)) == "" {
+		return nil, fmt.Errorf("a transcript begins with the reason why it is there")
+	}
+	for i := range archive.Files {
+		if err := s.add(&archive.Files[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.Steps) == 0 {
+		return nil, fmt.Errorf("no call")
+	}
+	return s, nil
+}
+
+func (s *Script) add(f *txtar.File) error {
+	if tool, ok := strings.CutPrefix(f.Name, "call "); ok {
+		s.Steps = append(s.Steps, &Step{Tool: tool, Args: json.RawMessage(strings.TrimSpace(string(f.Data)))})
+		return nil
+	}
+	switch f.Name {
+	case "flags":
+		s.Flags = strings.Fields(string(f.Data))
+	case "want", "want error":
+		if len(s.Steps) == 0 || s.Steps[len(s.Steps)-1].want != nil {
+			return fmt.Errorf("%q without a call before it", f.Name)
+		}
+		step := s.Steps[len(s.Steps)-1]
+		step.want, step.Want, step.WantError = f, string(f.Data), f.Name == "want error"
+	default:
+		s.files = append(s.files, *f)
+	}
+	return nil
+}
+
+var decorated = regexp.MustCompile(`^(.*) \((base64|0[0-7]{3})\)$`)
+
+// Setup writes the transcript's files into the workspace dir.
+func (s *Script) Setup(dir string) error {
+	for _, f := range s.files {
+		if err := setup(dir, f); err != nil {
+			return fmt.Errorf("%s: %s: %w", s.Path, f.Name, err)
+		}
+	}
+	return nil
+}
+
+func setup(dir string, f txtar.File) error {
+	name, data, mode := f.Name, f.Data, os.FileMode(0o644)
+	link, target, isLink := strings.Cut(name, " -> ")
+	if m := decorated.FindStringSubmatch(name); m != nil {
+		name = m[1]
+		if m[2] == "base64" {
+			raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(data)), ""))
+			if err != nil {
+				return err
+			}
+			data = raw
+		} else {
+			n, _ := strconv.ParseUint(m[2], 8, 32)
+			mode = os.FileMode(n)
+		}
+	}
+	if isLink {
+		name = link
+	}
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	switch {
+	case isLink:
+		return os.Symlink(strings.ReplaceAll(target, "$WORK", dir), path)
+	case strings.HasSuffix(name, "/"):
+		return os.MkdirAll(path, 0o755)
+	}
+	if err := os.WriteFile(path, data, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+// Update puts the answers that the steps got into the file.
+func (s *Script) Update(answers []Answer) error {
+	files := s.archive.Files[:0:0]
+	at := 0
+	for _, f := range s.archive.Files {
+		if f.Name == "want" || f.Name == "want error" {
+			continue
+		}
+		files = append(files, f)
+		if strings.HasPrefix(f.Name, "call ") {
+			files = append(files, answers[at].file())
+			at++
+		}
+	}
+	s.archive.Files = files
+	return os.WriteFile(s.Path, txtar.Format(s.archive), 0o644)
+}

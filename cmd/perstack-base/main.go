@@ -32,6 +32,7 @@ const (
 
 // run executes one command line and returns the exit code.
 func run(args []string) int {
+	surviveBrokenPipe()
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
 	defer stop()
 	cmd := rootCommand()

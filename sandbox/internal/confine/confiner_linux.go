@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,7 @@ type Confiner struct {
 	names   abstractNames
 	spares  *spares
 	status  func() Status
+	proven  atomic.Bool // the signal scope holds
 
 	mu      sync.Mutex
 	domains map[*Domain]bool // started and not yet finished
@@ -81,6 +83,16 @@ func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
 		go d.poll()
 	}
 	return d, nil
+}
+
+// proveScope has the first watcher show that its kind reaches no process outside.
+func (c *Confiner) proveScope(w *watcher) error {
+	if c.proven.Load() {
+		return nil
+	}
+	err := w.prove()
+	c.proven.Store(err == nil)
+	return err
 }
 
 func (c *Confiner) register(d *Domain) error {

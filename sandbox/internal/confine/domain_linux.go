@@ -31,7 +31,9 @@ func (c *Confiner) newDomain() (*Domain, error) {
 	go d.onConfinedThread(ready)
 	err := <-ready
 	if err == nil && d.watcher != nil {
-		err = d.watcher.arm()
+		if err = c.proveScope(d.watcher); err == nil {
+			d.watcher.arm()
+		}
 	}
 	if err != nil {
 		d.abandon()

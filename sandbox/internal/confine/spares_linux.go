@@ -2,7 +2,10 @@
 
 package confine
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // spares are domains made ahead of time. Making starts with the first take, so
 // a server that runs no command pays nothing.
@@ -37,13 +40,16 @@ func (s *spares) take() (*Domain, error) {
 	return s.make()
 }
 
-// refill makes spares up to the wanted number, in the background.
+// refillDelay lets a command that just started have the processor first.
+const refillDelay = 5 * time.Millisecond
+
+// refill makes spares up to the wanted number, in the background and soon.
 func (s *spares) refill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.busy && !s.closed && len(s.ready) < s.want {
 		s.busy = true
-		go s.fill()
+		time.AfterFunc(refillDelay, s.fill)
 	}
 }
 

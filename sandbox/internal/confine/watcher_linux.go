@@ -103,9 +103,16 @@ func (w *watcher) has(task int) bool {
 	return err == nil && e == 0
 }
 
-// arm makes the end of the line deadly, once the kernel has proven that this
-// watcher cannot reach us, who are outside its domain.
-func (w *watcher) arm() error {
+// arm makes the end of the line deadly.
+func (w *watcher) arm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wait.orElse = &w.kill
+}
+
+// prove fails unless the kernel keeps the watcher from reaching us, who are
+// outside its domain.
+func (w *watcher) prove() error {
 	e, err := w.signal(os.Getpid(), 0)
 	if err != nil {
 		return err
@@ -113,9 +120,6 @@ func (w *watcher) arm() error {
 	if e != unix.EPERM {
 		return fmt.Errorf("the signal scope does not hold: a signal to the outside gave %q instead of EPERM", e)
 	}
-	w.mu.Lock()
-	w.wait.orElse = &w.kill
-	w.mu.Unlock()
 	return nil
 }
 

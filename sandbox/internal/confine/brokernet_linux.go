@@ -14,15 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const permitNetwork = "--network allow"
-
 // socket comes here when the kind of socket is refused, and for every socket
 // where the broker cannot duplicate a command's and therefore makes it.
 func (q *question) socket() answer {
 	domain, kind, proto := q.arg(0), q.arg(1)&typeMask, q.arg(2)
 	network := q.broker.domain.confiner.policy.Network
 	if !admitsSocket(domain, kind, proto, network) {
-		permit := permitNetwork
+		permit := permitNetworkFlag
 		if network || domain != unix.AF_INET && domain != unix.AF_INET6 {
 			permit = ""
 		}
@@ -108,7 +106,7 @@ func (q *question) bindLoopback(sock int, raw []byte) answer {
 		ip = loopbackFor(sock)
 	}
 	if !ip.Unmap().IsLoopback() {
-		return q.refuse(unix.EACCES, "listen on "+to.String(), permitNetwork)
+		return q.refuse(unix.EACCES, "listen on "+to.String(), permitNetworkFlag)
 	}
 	return failed(q.bindAgain(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(ip, to.Port()))))
 }
@@ -209,12 +207,12 @@ func (q *question) connectLoopback(sock int, raw []byte) answer {
 	}
 	ip := to.Addr().Unmap()
 	if !ip.IsLoopback() && !ip.IsUnspecified() {
-		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), permitNetwork)
+		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), permitNetworkFlag)
 	}
 	at, ours, others := q.broker.domain.confiner.ports.find(to.Port(), ip, domainOf(sock))
 	if others {
 		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+
-			", where a server outside the session listens", permitNetwork)
+			", where a server outside the session listens", permitNetworkFlag)
 	}
 	if !ours {
 		return fail(unix.ECONNREFUSED)

@@ -13,6 +13,9 @@ type Refusal struct {
 	Count   int    // how often
 }
 
+// permitNetworkFlag is what permits refusals that concern the network.
+const permitNetworkFlag = "--network allow"
+
 // maxRefusals bounds how many different refusals are remembered for a command.
 const maxRefusals = 64
 

@@ -35,19 +35,23 @@ func (d *Domain) Signal(sig unix.Signal) error {
 }
 
 // killDescendants is for kernels that do not scope signals: it kills what
-// descends from the command, until a look finds no more.
+// descends from the command, until several looks in a row find nobody. One is
+// not enough for a process that hops from id to id.
 func (d *Domain) killDescendants() error {
-	for round := range 100 {
+	const looks = 10
+	for empty, round := 0, 0; empty < looks; round++ {
 		left := d.descendants()
-		if len(left) == 0 {
-			return nil
+		if len(left) > 0 && round > 500 {
+			return fmt.Errorf("processes of the command survived: %v", left)
 		}
+		empty++
 		for _, pid := range left {
+			empty = 0
 			_ = unix.Kill(pid, unix.SIGKILL) // gone is as good
 		}
-		time.Sleep(time.Duration(round) * time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
-	return fmt.Errorf("processes of the command survived: %v", d.descendants())
+	return nil
 }
 
 // descendants lists the living processes below the command. Those whose parents

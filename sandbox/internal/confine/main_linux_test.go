@@ -28,8 +28,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(serverVar); dir != "" {
+		beServer(dir)
+	}
 	os.Exit(m.Run())
 }
+
+// serverVar makes the test binary be a server that is going to be killed.
+const serverVar = "CONFINE_TEST_SERVER"
 
 // A place is a workspace, and a directory outside it that commands must not reach.
 type place struct{ ws, outside string }

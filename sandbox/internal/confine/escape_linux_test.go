@@ -49,7 +49,9 @@ func TestEscape(t *testing.T) {
 func probeNames() []string {
 	var names []string
 	for name := range probeTable {
-		names = append(names, name)
+		if name != "attack" && name != "inherited" { // they have tests of their own
+			names = append(names, name)
+		}
 	}
 	sort.Strings(names)
 	return names

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 func init() { runtime.LockOSThread() }
@@ -133,3 +135,7 @@ func waitDone(t testing.TB, d *Domain) {
 		t.Fatal("the domain still has processes")
 	}
 }
+
+func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+func credential(id uint32) *syscall.Credential { return &syscall.Credential{Uid: id, Gid: id} }

@@ -1,6 +1,7 @@
 package skillrepo
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -46,8 +47,11 @@ func appendJSON(b []byte, n *yaml.Node) []byte {
 }
 
 func appendString(b []byte, s string) []byte {
-	j, _ := json.Marshal(s) // a string cannot fail
-	return append(b, j...)
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string cannot fail
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
 func appendScalar(b []byte, n *yaml.Node) []byte {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxAliasNodes = 10_000 // nodes that aliases may stand for, in all
+	maxAliasNodes = 10_000  // nodes that aliases may stand for, in all
 	maxAliasBytes = 1 << 20 // and the text in them: a few bytes can name a long one
-	maxDepth      = 200    // nesting that readers of the JSON form can take
+	maxDepth      = 200     // nesting that readers of the JSON form can take
 )
 
 // A mapping is the front matter as a plain tree: no aliases, string keys, each once.

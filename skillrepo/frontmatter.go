@@ -16,15 +16,15 @@ const (
 
 // A frame is how a SKILL.md divides, found without looking at its YAML.
 type frame struct {
-	yaml    string // between the fences: line ends are \n, valid UTF-8
-	body    int    // offset of the first byte after the closing fence
-	atStart bool   // the file begins with the bytes ---
+	yaml   string // between the fences: line ends are \n, valid UTF-8
+	body   int    // offset of the first byte after the closing fence
+	strict bool   // a strict reader finds it too: the file begins with ---, in valid UTF-8
 }
 
 // divide finds the front matter in the head of a file. whole tells that the head
 // is all of the file; otherwise the front matter must close within it.
 func divide(head []byte, whole bool, n *notes) (frame, error) {
-	fr := frame{atStart: bytes.HasPrefix(head, []byte("---"))}
+	fr := frame{strict: bytes.HasPrefix(head, []byte("---"))}
 	pos := 0
 	if bytes.HasPrefix(head, []byte("\ufeff")) {
 		n.warn("SKILL.md begins with a byte order mark")
@@ -63,6 +63,7 @@ func (fr frame) close(raw []byte, body int, n *notes) (frame, error) {
 	}
 	if !utf8.Valid(raw) {
 		n.warn("the frontmatter of SKILL.md is not valid UTF-8")
+		fr.strict = false
 	}
 	fr.yaml, fr.body = plainText(raw), body
 	return fr, nil

@@ -28,6 +28,7 @@ type Repo struct {
 // error is that of the context.
 func Open(ctx context.Context, roots []Root, opts Options) (*Repo, error) {
 	r := &Repo{opts: opts, lock: make(chan struct{}, 1)}
+	r.snap.Store(&snapshot{})
 	for _, root := range roots {
 		if root.Dir != "" {
 			r.roots = append(r.roots, root)
@@ -65,6 +66,9 @@ func (r *Repo) Refresh(ctx context.Context) error { return r.refresh(ctx, time.N
 // refresh makes the snapshot one that was begun at the given time or later.
 // Callers that wait for one another's scan share it.
 func (r *Repo) refresh(ctx context.Context, notBefore time.Time) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	select {
 	case r.lock <- struct{}{}:
 	case <-ctx.Done():
@@ -72,12 +76,8 @@ func (r *Repo) refresh(ctx context.Context, notBefore time.Time) error {
 	}
 	defer func() { <-r.lock }()
 	old := r.snap.Load()
-	if old != nil && !old.started.Before(notBefore) {
+	if !old.started.Before(notBefore) {
 		return nil
-	}
-	if old == nil {
-		old = &snapshot{}
-		r.snap.Store(old)
 	}
 	snap, err := r.scan(ctx, old)
 	if err != nil {

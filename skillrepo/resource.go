@@ -56,7 +56,7 @@ func (s *Skill) relative(name string) (string, error) {
 		return "", ErrOutside
 	}
 	p = path.Clean(p)
-	if !fs.ValidPath(p) {
+	if !fs.ValidPath(p) || strings.Contains(p, "\x00") {
 		return "", fs.ErrNotExist
 	}
 	return p, nil

@@ -28,8 +28,9 @@ var notSearched = map[string]bool{
 type snapshot struct {
 	skills  []*Skill // by name
 	byName  map[string]*Skill
-	diags   []Diagnostic      // what was not loaded, and why
-	parsed  map[string]parsed // by root and directory, for the next scan
+	diags   []Diagnostic       // what was not loaded, and why
+	parsed  map[string]parsed  // by root and directory, for the next scan
+	listed  map[string]listing // by real directory, for the next scan
 	started time.Time
 }
 
@@ -46,7 +47,7 @@ type scan struct {
 func newScan(ctx context.Context, r *Repo, old *snapshot) *scan {
 	return &scan{
 		ctx: ctx, repo: r, old: old, owners: map[string]*Skill{}, roots: map[string]bool{},
-		snap: &snapshot{byName: map[string]*Skill{}, parsed: map[string]parsed{}, started: time.Now()},
+		snap: &snapshot{byName: map[string]*Skill{}, parsed: map[string]parsed{}, listed: map[string]listing{}, started: time.Now()},
 	}
 }
 
@@ -129,13 +130,7 @@ func (s *search) dir(dir, real string, depth int) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	entries, cut, err := s.tree.readDir(real)
-	if err != nil {
-		s.diagnose(dir, "%v", plainError("the directory cannot be searched", err))
-	}
-	if cut {
-		s.diagnose(dir, "the directory has more than %d entries; some were not looked at", maxEntries)
-	}
+	entries := s.list(dir, real)
 	if e := skillFile(entries); e != nil {
 		s.load(dir, real, e)
 	}
@@ -148,6 +143,44 @@ func (s *search) dir(dir, real string, depth int) error {
 		}
 	}
 	return nil
+}
+
+// A listing is what matters of a directory while it does not change.
+type listing struct {
+	sig     signature
+	read    time.Time
+	entries []fs.DirEntry // directories, links and spellings of SKILL.md
+}
+
+const maxListed = 1000 // entries of a listing worth remembering
+
+// list reads a directory, or remembers it if nothing changed.
+func (s *search) list(dir, real string) []fs.DirEntry {
+	key, now := s.tree.abs(real), listing{read: time.Now()}
+	info, err := fs.Lstat(s.tree.fsys, real)
+	if err == nil {
+		now.sig = signatureOf(info)
+		if old, ok := s.old.listed[key]; ok && old.sig == now.sig && old.sig.settled(old.read) {
+			s.snap.listed[key] = old
+			return old.entries
+		}
+	}
+	all, cut, err := s.tree.readDir(real)
+	if err != nil {
+		s.diagnose(dir, "%v", plainError("the directory cannot be searched", err))
+	}
+	if cut {
+		s.diagnose(dir, "the directory has more than %d entries; some were not looked at", maxEntries)
+	}
+	for _, e := range all {
+		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 || strings.EqualFold(e.Name(), "SKILL.md") {
+			now.entries = append(now.entries, e)
+		}
+	}
+	if err == nil && !cut && len(now.entries) <= maxListed {
+		s.snap.listed[key] = now
+	}
+	return now.entries
 }
 
 // child searches an entry if it is, or leads to, a directory not yet searched.
@@ -208,7 +241,7 @@ func (s *search) load(dir, real string, e fs.DirEntry) {
 			err = ErrOutside
 		}
 	} else {
-		info, err = e.Info()
+		info, err = fs.Lstat(s.tree.fsys, target)
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = ErrNotRegular

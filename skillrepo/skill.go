@@ -45,8 +45,8 @@ type Skill struct {
 // SkillFile is how the skill spells SKILL.md.
 func (s *Skill) SkillFile() string { return s.file }
 
-// headSize is what is read of a SKILL.md at first: most end before it.
-const headSize = 16 << 10
+// headSize is what is read of a SKILL.md at first: nearly all front matter ends within it.
+const headSize = 4 << 10
 
 // load reads the skill's front matter and sets the fields that depend on it.
 func (s *Skill) load() error {
@@ -73,7 +73,7 @@ func (s *Skill) load() error {
 	if err := s.fill(m, n); err != nil {
 		return err
 	}
-	s.strict = s.strict && fr.atStart && s.file == "SKILL.md"
+	s.strict = s.strict && fr.strict && s.file == "SKILL.md"
 	s.Diagnostics = n.list
 	return nil
 }
@@ -86,20 +86,21 @@ func (s *Skill) readFrame(n *notes) (frame, int64, error) {
 	}
 	defer func() { _ = f.Close() }()
 	s.sig, s.loaded = signatureOf(info), time.Now()
-	var head []byte
-	for limit := int64(headSize); ; limit = 2 * MaxFrontmatter {
-		more, err := io.ReadAll(io.LimitReader(f, limit-int64(len(head))))
-		if err != nil {
+	head := make([]byte, 0, headSize)
+	for {
+		k, err := io.ReadFull(f, head[len(head):cap(head)])
+		head = head[:len(head)+k]
+		whole := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !whole {
 			return frame{}, 0, plainError("SKILL.md cannot be read", err)
 		}
-		head = append(head, more...)
-		whole := int64(len(head)) < limit
 		try := &notes{dir: n.dir}
 		fr, err := divide(head, whole, try)
-		if err == nil || whole || limit > headSize {
+		if err == nil || whole || cap(head) > headSize {
 			n.list = append(n.list, try.list...)
 			return fr, max(info.Size(), int64(len(head))), err
 		}
+		head = append(make([]byte, 0, 2*MaxFrontmatter), head...)
 	}
 }
 

@@ -2,6 +2,8 @@ package skillrepo
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,22 @@ func fiveHundred(b *testing.B) Root {
 // BenchmarkOpen is what 500 skills add to the start of a server.
 func BenchmarkOpen(b *testing.B) {
 	root := fiveHundred(b)
+	for b.Loop() {
+		if r := open(b, root); len(r.List()) != 500 {
+			b.Fatal(len(r.List()))
+		}
+	}
+}
+
+// BenchmarkOpenWorkspace is the same through an os.Root, as a workspace is read.
+func BenchmarkOpenWorkspace(b *testing.B) {
+	root := fiveHundred(b)
+	r, err := os.OpenRoot(filepath.Dir(root.Dir))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	root.FS, root.Path = r.FS(), filepath.Base(root.Dir)
 	for b.Loop() {
 		if r := open(b, root); len(r.List()) != 500 {
 			b.Fatal(len(r.List()))

@@ -187,19 +187,29 @@ const maxEntries = 50_000
 
 // readDir lists the link-free directory p in byte order of names.
 func (t tree) readDir(p string) (entries []fs.DirEntry, cut bool, err error) {
+	entries, cut, _, err = t.readDirSigned(p)
+	return entries, cut, err
+}
+
+// readDirSigned returns the signature of the directory before it was listed as well.
+func (t tree) readDirSigned(p string) (entries []fs.DirEntry, cut bool, sig signature, err error) {
 	f, err := t.fsys.Open(p)
 	if err != nil {
-		return nil, false, err
+		return nil, false, sig, err
 	}
 	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, sig, err
+	}
 	d, ok := f.(fs.ReadDirFile)
 	if !ok {
-		return nil, false, &fs.PathError{Op: "readdir", Path: p, Err: errors.New("is not a directory")}
+		return nil, false, sig, &fs.PathError{Op: "readdir", Path: p, Err: errors.New("is not a directory")}
 	}
 	entries, err = d.ReadDir(maxEntries)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, len(entries) == maxEntries, err
+	return entries, len(entries) == maxEntries, signatureOf(info), err
 }

@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,7 +32,7 @@ type snapshot struct {
 	skills  []*Skill // by name
 	byName  map[string]*Skill
 	diags   []Diagnostic       // what was not loaded, and why
-	parsed  map[string]parsed  // by root and directory, for the next scan
+	parsed  map[string]*parsed // by root and directory, for the next scan
 	listed  map[string]listing // by real directory, for the next scan
 	started time.Time
 }
@@ -47,7 +50,7 @@ type scan struct {
 func newScan(ctx context.Context, r *Repo, old *snapshot) *scan {
 	return &scan{
 		ctx: ctx, repo: r, old: old, owners: map[string]*Skill{}, roots: map[string]bool{},
-		snap: &snapshot{byName: map[string]*Skill{}, parsed: map[string]parsed{}, listed: map[string]listing{}, started: time.Now()},
+		snap: &snapshot{byName: map[string]*Skill{}, parsed: map[string]*parsed{}, listed: map[string]listing{}, started: time.Now()},
 	}
 }
 
@@ -94,6 +97,9 @@ func (sc *scan) root(root Root) error {
 	if err := s.dir(root.Dir, real, 0); err != nil {
 		return err
 	}
+	if err := s.loadAll(); err != nil {
+		return err
+	}
 	slices.SortFunc(s.found, func(a, b *Skill) int { return strings.Compare(a.Dir, b.Dir) })
 	for _, skill := range s.found {
 		sc.add(skill)
@@ -118,11 +124,12 @@ func (sc *scan) add(s *Skill) {
 // A search goes through the directories below one root.
 type search struct {
 	*scan
-	tree  tree
-	root  Root
-	seen  map[string]bool // real directories, in the tree
-	found []*Skill
-	cut   bool
+	tree    tree
+	root    Root
+	seen    map[string]bool // real directories, in the tree
+	pending []*parsed       // what lies in the order of directories, loaded or not
+	found   []*Skill
+	cut     bool
 }
 
 // dir searches one directory: named as it was found, and link-free in the tree.
@@ -132,7 +139,7 @@ func (s *search) dir(dir, real string, depth int) error {
 	}
 	entries := s.list(dir, real)
 	if e := skillFile(entries); e != nil {
-		s.load(dir, real, e)
+		s.skill(dir, real, e)
 	}
 	if depth == maxSearchDepth {
 		return nil
@@ -157,15 +164,14 @@ const maxListed = 1000 // entries of a listing worth remembering
 // list reads a directory, or remembers it if nothing changed.
 func (s *search) list(dir, real string) []fs.DirEntry {
 	key, now := s.tree.abs(real), listing{read: time.Now()}
-	info, err := fs.Lstat(s.tree.fsys, real)
-	if err == nil {
-		now.sig = signatureOf(info)
-		if old, ok := s.old.listed[key]; ok && old.sig == now.sig && old.sig.settled(old.read) {
+	if old, ok := s.old.listed[key]; ok && old.sig.settled(old.read) {
+		if info, err := fs.Lstat(s.tree.fsys, real); err == nil && old.sig == signatureOf(info) {
 			s.snap.listed[key] = old
 			return old.entries
 		}
 	}
-	all, cut, err := s.tree.readDir(real)
+	all, cut, sig, err := s.tree.readDirSigned(real)
+	now.sig = sig
 	if err != nil {
 		s.diagnose(dir, "%v", plainError("the directory cannot be searched", err))
 	}
@@ -231,44 +237,59 @@ func skillFile(entries []fs.DirEntry) (best fs.DirEntry) {
 	return best
 }
 
-// load reads the skill in a directory, or remembers it if nothing changed.
-func (s *search) load(dir, real string, e fs.DirEntry) {
-	file := e.Name()
-	target, info, err := path.Join(real, file), fs.FileInfo(nil), error(nil)
+// skill notes the skill in a directory, remembered if nothing changed.
+func (s *search) skill(dir, real string, e fs.DirEntry) {
+	file, target := e.Name(), path.Join(real, e.Name())
+	var err error
 	if e.Type()&fs.ModeSymlink != 0 {
-		target, info, err = s.tree.resolve(real, file)
-		if err == nil && !within(real, target) {
+		if target, _, err = s.tree.resolve(real, file); err == nil && !within(real, target) {
 			err = ErrOutside
 		}
-	} else {
-		info, err = fs.Lstat(s.tree.fsys, target)
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = ErrNotRegular
 	}
 	if err != nil {
 		s.diagnose(dir, "%v", plainError(file+" cannot be read", err))
 		return
 	}
-	key := s.root.Dir + "\x00" + dir
-	known, ok := s.old.parsed[key]
-	if !ok || !known.skill.loadedFrom(signatureOf(info), real, file, target) {
-		skill := &Skill{
-			Dir: dir, RealDir: s.tree.abs(real), Root: s.root.Dir, Trusted: s.root.Trusted,
-			tree: s.tree, dirName: filepath.Base(dir), real: real, file: file, target: target, hashes: &s.repo.hashes,
-		}
-		known = parsed{skill, skill.load()}
-	}
-	s.snap.parsed[key] = known
-	if known.err != nil {
-		s.diagnose(dir, "%v", known.err)
+	if known := s.old.parsed[s.key(dir)]; known != nil && known.skill.at(real, file, target) && known.skill.unchanged() {
+		s.pending = append(s.pending, known)
 		return
 	}
-	s.found = append(s.found, known.skill)
+	s.pending = append(s.pending, &parsed{skill: &Skill{
+		Dir: dir, RealDir: s.tree.abs(real), Root: s.root.Dir, Trusted: s.root.Trusted,
+		tree: s.tree, dirName: filepath.Base(dir), real: real, file: file, target: target, hashes: &s.repo.hashes,
+	}})
 }
 
-// parsed is what came of reading one SKILL.md.
+func (s *search) key(dir string) string { return s.root.Dir + "\x00" + dir }
+
+// A parsed is what came of reading one SKILL.md.
 type parsed struct {
 	skill *Skill
+	done  bool
 	err   error // why it is not a skill
+}
+
+// loadAll reads what is pending, some at a time, and sorts the skills from the rest.
+func (s *search) loadAll() error {
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), len(s.pending)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(s.pending)) && s.ctx.Err() == nil; i = next.Add(1) - 1 {
+				if p := s.pending[i]; !p.done {
+					p.err, p.done = p.skill.load(), true
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, p := range s.pending {
+		s.snap.parsed[s.key(p.skill.Dir)] = p
+		if p.err != nil {
+			s.diagnose(p.skill.Dir, "%v", p.err)
+			continue
+		}
+		s.found = append(s.found, p.skill)
+	}
+	return s.ctx.Err()
 }

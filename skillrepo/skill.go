@@ -165,11 +165,14 @@ func plainError(what string, err error) error {
 
 // unchanged reports whether SKILL.md is still what was loaded.
 func (s *Skill) unchanged() bool {
+	if !s.sig.settled(s.loaded) {
+		return false
+	}
 	info, err := fs.Lstat(s.tree.fsys, s.target)
-	return err == nil && s.loadedFrom(signatureOf(info), s.real, s.file, s.target)
+	return err == nil && s.sig == signatureOf(info)
 }
 
-// loadedFrom reports whether loading that state of that file would give this skill again.
-func (s *Skill) loadedFrom(sig signature, real, file, target string) bool {
-	return s.sig == sig && sig.settled(s.loaded) && s.real == real && s.file == file && s.target == target
+// at reports whether the skill lies there.
+func (s *Skill) at(real, file, target string) bool {
+	return s.real == real && s.file == file && s.target == target
 }

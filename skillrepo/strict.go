@@ -150,7 +150,10 @@ func lenientWarnings(ctx context.Context, t tree, at string) (messages []string)
 	s := search{scan: sc, tree: t, root: Root{Dir: t.abs(at)}}
 	entries, _, err := t.readDir(real)
 	if e := skillFile(entries); err == nil && e != nil {
-		s.load(t.abs(at), real, e)
+		s.skill(t.abs(at), real, e)
+	}
+	if s.loadAll() != nil {
+		return nil
 	}
 	found := sc.snap.diags
 	for _, skill := range s.found {

@@ -20,7 +20,3 @@ type notes struct {
 func (n *notes) warn(format string, args ...any) {
 	n.list = append(n.list, Diagnostic{Path: n.dir, Message: fmt.Sprintf(format, args...)})
 }
-
-func (n *notes) fail(err error) {
-	n.list = append(n.list, Diagnostic{Path: n.dir, Message: err.Error(), Error: true})
-}

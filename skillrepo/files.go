@@ -42,6 +42,9 @@ var leftOut = map[string]bool{
 
 // Files lists the skill's files without reading them.
 func (s *Skill) Files(ctx context.Context) (*Listing, error) {
+	if err := s.inPlace(); err != nil {
+		return nil, err
+	}
 	w := walk{ctx: ctx, skill: s, list: &Listing{}, notes: notes{dir: s.Dir}}
 	if err := w.dir(""); err != nil {
 		return nil, err

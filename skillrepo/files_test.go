@@ -194,3 +194,29 @@ func TestSwappedLinkIsNotFollowed(t *testing.T) {
 		t.Errorf("read %q", b)
 	}
 }
+
+// Nor is one put in the place of the skill's own directory, or of one above it.
+func TestSwappedDirectoryIsNotFollowed(t *testing.T) {
+	for _, swap := range []string{"root/s", "root"} {
+		s, dir := load(t, map[string]string{
+			"root/s/SKILL.md": md("s", "d"), "root/s/a": "mine", "else/SKILL.md": md("s", "d"), "else/a": "secret", "else/s/SKILL.md": md("s", "d"), "else/s/a": "secret",
+		})
+		base := filepath.Dir(filepath.Dir(dir))
+		if err := os.Rename(filepath.Join(base, swap), filepath.Join(base, "away")); err != nil {
+			t.Fatal(err)
+		}
+		write(t, base, map[string]string{swap: "-> " + filepath.Join(base, "else")})
+		if b, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(b) != "secret" {
+			t.Fatalf("the system itself does not follow the link: %v", err)
+		}
+		if l, err := s.Files(t.Context()); err == nil {
+			t.Errorf("%s: listed %v", swap, l.Files)
+		}
+		if f, err := s.Resource("a"); !errors.Is(err, ErrOutside) {
+			t.Errorf("%s: found %v, %v", swap, f, err)
+		}
+		if b, err := s.Body(); err == nil {
+			t.Errorf("%s: read %q", swap, b)
+		}
+	}
+}

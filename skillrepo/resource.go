@@ -18,8 +18,11 @@ var ErrDirectory = errors.New("is a directory")
 // files), ErrDirectory, ErrNotRegular, or the system's.
 func (s *Skill) Resource(name string) (File, error) {
 	rel, err := s.relative(name)
+	if err == nil {
+		err = s.inPlace()
+	}
 	if err != nil {
-		return File{}, resourceError(name, err)
+		return File{}, plainError(name, err)
 	}
 	real, info, err := s.tree.resolve(s.real, rel)
 	switch {
@@ -34,12 +37,23 @@ func (s *Skill) Resource(name string) (File, error) {
 		err = ErrNotRegular
 	}
 	if err != nil {
-		return File{}, resourceError(name, err)
+		return File{}, plainError(name, err)
 	}
 	return File{Path: rel, Size: info.Size(), Mode: info.Mode(), real: real, sig: signatureOf(info)}, nil
 }
 
-func resourceError(name string, err error) error { return plainError(name, err) }
+// inPlace fails when the skill directory is no longer where it was found: a link
+// put in its place would lead everything that follows elsewhere.
+func (s *Skill) inPlace() error {
+	real, info, err := s.tree.resolve(".", s.real)
+	if err == nil && (real != s.real || !info.IsDir()) {
+		err = ErrOutside
+	}
+	if err != nil {
+		return plainError("the skill directory", err)
+	}
+	return nil
+}
 
 // relative makes a path relative to the skill directory; one that climbs is outside.
 func (s *Skill) relative(name string) (string, error) {

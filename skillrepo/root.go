@@ -14,8 +14,9 @@ import (
 // A Root is a directory to look for skills in.
 type Root struct {
 	// FS is the tree that may be read; links that lead out of it are refused.
-	// It must implement fs.ReadLinkFS (as os.DirFS and os.Root do) for links to
-	// be followed at all.
+	// It must implement fs.ReadLinkFS, as os.DirFS and the FS of an os.Root do: what
+	// hides its links cannot be guarded. Where commands may write, an os.Root is
+	// the better one, for it also holds against links that change while it reads.
 	FS fs.FS
 	// Path is where the root lies in FS, slash-separated; "" and "." mean FS itself.
 	Path string
@@ -44,7 +45,7 @@ type tree struct {
 func (r Root) open() (tree, string, error) {
 	p := path.Clean(filepath.ToSlash(r.Path))
 	dir := path.Clean(filepath.ToSlash(r.Dir))
-	if r.FS == nil || !fs.ValidPath(p) {
+	if _, ok := r.FS.(fs.ReadLinkFS); !ok || !fs.ValidPath(p) {
 		return tree{}, "", fmt.Errorf("skill root %q has no usable file tree", r.Dir)
 	}
 	if !path.IsAbs(dir) && !filepath.IsAbs(r.Dir) {

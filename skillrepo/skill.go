@@ -132,6 +132,9 @@ func (s *Skill) bodyDiagnostics() []Diagnostic {
 
 // readTarget reads all of SKILL.md, up to the largest one that can be loaded.
 func (s *Skill) readTarget() ([]byte, error) {
+	if err := s.inPlace(); err != nil {
+		return nil, err
+	}
 	return readPath(s.tree, s.target, 2*MaxFrontmatter+MaxBody)
 }
 

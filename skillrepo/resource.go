@@ -42,12 +42,21 @@ func (s *Skill) Resource(name string) (File, error) {
 	return File{Path: rel, Size: info.Size(), Mode: info.Mode(), real: real, sig: signatureOf(info)}, nil
 }
 
-// inPlace fails when the skill directory is no longer where it was found: a link
-// put in its place would lead everything that follows elsewhere.
+// inPlace fails when the skill directory is no longer the one that was found: a
+// link put in its place, or above it, would lead everything that follows elsewhere.
 func (s *Skill) inPlace() error {
-	real, info, err := s.tree.resolve(".", s.real)
-	if err == nil && (real != s.real || !info.IsDir()) {
-		err = ErrOutside
+	info, err := fs.Lstat(s.tree.fsys, s.real)
+	switch {
+	case err != nil:
+	case s.dirSig.id != 0:
+		if now := signatureOf(info); now.dev != s.dirSig.dev || now.id != s.dirSig.id {
+			err = ErrOutside
+		}
+	default: // the system does not tell directories apart
+		var real string
+		if real, _, err = s.tree.resolve(".", s.real); err == nil && real != s.real {
+			err = ErrOutside
+		}
 	}
 	if err != nil {
 		return plainError("the skill directory", err)

@@ -40,14 +40,14 @@ func (s *search) dir(dir, real string, depth int) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	entries := s.list(dir, real)
-	if e := skillFile(entries); e != nil {
-		s.skill(dir, real, e)
+	listed := s.list(dir, real)
+	if e := skillFile(listed.entries); e != nil {
+		s.skill(dir, real, e, listed.sig)
 	}
 	if depth == maxSearchDepth {
 		return nil
 	}
-	for _, e := range entries {
+	for _, e := range listed.entries {
 		if err := s.child(dir, real, e, depth+1); err != nil {
 			return err
 		}
@@ -65,12 +65,12 @@ type listing struct {
 const maxListed = 1000 // entries of a listing worth remembering
 
 // list reads a directory, or remembers it if nothing changed.
-func (s *search) list(dir, real string) []fs.DirEntry {
+func (s *search) list(dir, real string) listing {
 	key, now := s.tree.abs(real), listing{read: time.Now()}
 	if old, ok := s.old.listed[key]; ok && old.sig.settled(old.read) {
 		if info, err := fs.Lstat(s.tree.fsys, real); err == nil && old.sig == signatureOf(info) {
 			s.snap.listed[key] = old
-			return old.entries
+			return old
 		}
 	}
 	all, cut, sig, err := s.tree.readDirSigned(real)
@@ -89,7 +89,7 @@ func (s *search) list(dir, real string) []fs.DirEntry {
 	if err == nil && !cut && len(now.entries) <= maxListed {
 		s.snap.listed[key] = now
 	}
-	return now.entries
+	return now
 }
 
 // child searches an entry if it is, or leads to, a directory not yet searched.
@@ -141,7 +141,7 @@ func skillFile(entries []fs.DirEntry) (best fs.DirEntry) {
 }
 
 // skill notes the skill in a directory, remembered if nothing changed.
-func (s *search) skill(dir, real string, e fs.DirEntry) {
+func (s *search) skill(dir, real string, e fs.DirEntry, dirSig signature) {
 	file, target := e.Name(), path.Join(real, e.Name())
 	var err error
 	if e.Type()&fs.ModeSymlink != 0 {
@@ -159,7 +159,7 @@ func (s *search) skill(dir, real string, e fs.DirEntry) {
 	}
 	s.pending = append(s.pending, &parsed{skill: &Skill{
 		Dir: dir, RealDir: s.tree.abs(real), Root: s.root.Dir, Trusted: s.root.Trusted,
-		tree: s.tree, dirName: filepath.Base(dir), real: real, file: file, target: target, hashes: &s.repo.hashes,
+		tree: s.tree, dirName: filepath.Base(dir), real: real, dirSig: dirSig, file: file, target: target, hashes: &s.repo.hashes,
 	}})
 }
 

@@ -30,11 +30,12 @@ type Skill struct {
 	Diagnostics []Diagnostic // what is odd about its front matter
 
 	tree    tree
-	dirName string // the last element of Dir
-	real    string // RealDir in the tree
-	file    string // how SKILL.md is spelled here
-	target  string // the file that it leads to, link-free, in the tree
-	body    int    // where the body begins in it
+	dirName string    // the last element of Dir
+	real    string    // RealDir in the tree
+	dirSig  signature // of that directory when it was found; its identity counts
+	file    string    // how SKILL.md is spelled here
+	target  string    // the file that it leads to, link-free, in the tree
+	body    int       // where the body begins in it
 	sig     signature
 	loaded  time.Time // when the front matter was read
 	globs   []*Glob
@@ -166,9 +167,9 @@ func plainError(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// unchanged reports whether SKILL.md is still what was loaded.
+// unchanged reports whether SKILL.md, and the directory around it, is still what was loaded.
 func (s *Skill) unchanged() bool {
-	if !s.sig.settled(s.loaded) {
+	if !s.sig.settled(s.loaded) || s.inPlace() != nil {
 		return false
 	}
 	info, err := fs.Lstat(s.tree.fsys, s.target)

@@ -148,9 +148,9 @@ func lenientWarnings(ctx context.Context, t tree, at string) (messages []string)
 	}
 	sc := newScan(ctx, &Repo{}, &snapshot{})
 	s := search{scan: sc, tree: t, root: Root{Dir: t.abs(at)}}
-	entries, _, err := t.readDir(real)
-	if e := skillFile(entries); err == nil && e != nil {
-		s.skill(t.abs(at), real, e)
+	listed := s.list(t.abs(at), real)
+	if e := skillFile(listed.entries); e != nil {
+		s.skill(t.abs(at), real, e, listed.sig)
 	}
 	if s.loadAll() != nil {
 		return nil

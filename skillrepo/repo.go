@@ -3,6 +3,7 @@ package skillrepo
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -30,7 +31,7 @@ func Open(ctx context.Context, roots []Root, opts Options) (*Repo, error) {
 	r := &Repo{opts: opts, lock: make(chan struct{}, 1)}
 	r.snap.Store(&snapshot{})
 	for _, root := range roots {
-		if root.Dir != "" {
+		if strings.TrimSpace(root.Dir) != "" {
 			r.roots = append(r.roots, root)
 		}
 	}

@@ -149,3 +149,29 @@ func TestWatchAnnouncesChanges(t *testing.T) {
 	cancel()
 	<-done
 }
+
+func TestLoad(t *testing.T) {
+	dir := realTempDir(t)
+	write(t, dir, map[string]string{"a/SKILL.md": md("a", "d"), "a/b/SKILL.md": md("b", "d"), "broken/SKILL.md": "x", "empty/": "", "file": "x", "link": "-> a"})
+	for _, p := range []string{"a", "a/SKILL.md", "link"} {
+		s, err := Load(t.Context(), wide(filepath.Join(dir, p)))
+		if err != nil || s.Name != "a" || !s.Trusted || s.RealDir != filepath.Join(dir, "a") {
+			t.Errorf("%s: %+v, %v", p, s, err)
+			continue
+		}
+		if d, err := s.Digest(t.Context()); err != nil || len(d) != len("sha256:")+64 {
+			t.Errorf("%s: %q, %v", p, d, err)
+		}
+	}
+	for p, want := range map[string]string{
+		"broken": "SKILL.md has no frontmatter: the first line is not ---", "empty": "SKILL.md: file does not exist",
+		"file": "the skill directory: is not a directory", "missing": "the skill directory: no such file or directory",
+	} {
+		if s, err := Load(t.Context(), wide(filepath.Join(dir, p))); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, %v; want %q", p, s, err, want)
+		}
+	}
+	if _, err := Load(t.Context(), Root{Dir: "x"}); err == nil {
+		t.Error("loaded without a tree")
+	}
+}

@@ -35,18 +35,10 @@ func Validate(ctx context.Context, dir Root, given string) Report {
 		rep.Errors = append(rep.Errors, err.Error())
 		return rep
 	}
-	if base := path.Base(at); strings.EqualFold(base, "SKILL.md") && isRegular(t, at) {
-		at = path.Dir(at)
-	}
+	at = skillDir(t, at)
 	rep.Errors = append(rep.Errors, strictErrors(t, at, path.Base(filepath.ToSlash(t.abs(at))), given)...)
 	rep.Warnings = append(rep.Warnings, lenientWarnings(ctx, t, at)...)
 	return rep
-}
-
-// isRegular reports whether a regular file is at a path, or where it links to.
-func isRegular(t tree, p string) bool {
-	_, info, err := t.resolve(".", p)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // strictErrors judges the directory at a path of the tree, which is called dirName.
@@ -142,22 +134,12 @@ func strictCompatibility(m *yaml.Node) []string {
 
 // lenientWarnings is what loading the directory finds odd about it.
 func lenientWarnings(ctx context.Context, t tree, at string) (messages []string) {
-	real, info, err := t.resolve(".", at)
-	if err != nil || !info.IsDir() {
+	skill, found, err := loadDir(ctx, t, at)
+	if err != nil {
 		return nil
 	}
-	sc := newScan(ctx, &Repo{}, &snapshot{})
-	s := search{scan: sc, tree: t, root: Root{Dir: t.abs(at)}}
-	listed := s.list(t.abs(at), real)
-	if e := skillFile(listed.entries); e != nil {
-		s.skill(t.abs(at), real, e, listed.sig)
-	}
-	if s.loadAll() != nil {
-		return nil
-	}
-	found := sc.snap.diags
-	for _, skill := range s.found {
-		found = slices.Concat(found, skill.Diagnostics, skill.bodyDiagnostics())
+	if skill != nil {
+		found = slices.Concat(skill.Diagnostics, skill.bodyDiagnostics())
 		if list, err := skill.Files(ctx); err == nil {
 			found = append(found, list.Diagnostics...)
 		}

@@ -50,11 +50,12 @@ func loadDir(ctx context.Context, t tree, at string) (*Skill, []Diagnostic, erro
 		return nil, nil, err
 	}
 	s := search{scan: newScan(ctx, &Repo{}, &snapshot{}), tree: t, root: Root{Dir: t.abs(at)}}
+	s.startLoading()
 	listed := s.list(t.abs(at), real)
 	if e := skillFile(listed.entries); e != nil {
 		s.skill(t.abs(at), real, e, listed.sig)
 	}
-	if err := s.loadAll(); err != nil || len(s.found) == 0 {
+	if err := s.finishLoading(); err != nil || len(s.found) == 0 {
 		return nil, s.snap.diags, err
 	}
 	return s.found[0], nil, nil

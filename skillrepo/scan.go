@@ -77,10 +77,9 @@ func (sc *scan) root(root Root) error {
 	}
 	sc.roots[t.abs(real)] = true
 	s := search{scan: sc, tree: t, root: root, seen: map[string]bool{real: true}}
-	if err := s.dir(root.Dir, real, 0); err != nil {
-		return err
-	}
-	if err := s.loadAll(); err != nil {
+	s.startLoading()
+	_ = s.dir(root.Dir, real, 0) // fails only with the context, as the next call does
+	if err := s.finishLoading(); err != nil {
 		return err
 	}
 	slices.SortFunc(s.found, func(a, b *Skill) int { return strings.Compare(a.Dir, b.Dir) })

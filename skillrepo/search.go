@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -30,7 +29,9 @@ type search struct {
 	tree    tree
 	root    Root
 	seen    map[string]bool // real directories, in the tree
-	pending []*parsed       // what lies in the order of directories, loaded or not
+	pending []*parsed       // in the order of directories; loaded once the workers are done
+	jobs    chan *parsed    // for the workers
+	workers sync.WaitGroup
 	found   []*Skill
 	cut     bool
 }
@@ -157,10 +158,12 @@ func (s *search) skill(dir, real string, e fs.DirEntry, dirSig signature) {
 		s.pending = append(s.pending, known)
 		return
 	}
-	s.pending = append(s.pending, &parsed{skill: &Skill{
+	fresh := &parsed{skill: &Skill{
 		Dir: dir, RealDir: s.tree.abs(real), Root: s.root.Dir, Trusted: s.root.Trusted,
 		tree: s.tree, dirName: filepath.Base(dir), real: real, dirSig: dirSig, file: file, target: target, hashes: &s.repo.hashes,
-	}})
+	}}
+	s.pending = append(s.pending, fresh)
+	s.jobs <- fresh
 }
 
 func (s *search) key(dir string) string { return s.root.Dir + "\x00" + dir }
@@ -168,24 +171,30 @@ func (s *search) key(dir string) string { return s.root.Dir + "\x00" + dir }
 // A parsed is what came of reading one SKILL.md.
 type parsed struct {
 	skill *Skill
-	done  bool
 	err   error // why it is not a skill
 }
 
-// loadAll reads what is pending, some at a time, and sorts the skills from the rest.
-func (s *search) loadAll() error {
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), len(s.pending)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(s.pending)) && s.ctx.Err() == nil; i = next.Add(1) - 1 {
-				if p := s.pending[i]; !p.done {
-					p.err, p.done = p.skill.load(), true
+// startLoading makes workers read what the search finds while it goes on.
+func (s *search) startLoading() {
+	s.jobs = make(chan *parsed, 64)
+	for range runtime.GOMAXPROCS(0) {
+		s.workers.Go(func() {
+			for p := range s.jobs {
+				if s.ctx.Err() == nil {
+					p.err = p.skill.load()
 				}
 			}
 		})
 	}
-	wg.Wait()
+}
+
+// finishLoading waits for the workers and sorts the skills from the rest.
+func (s *search) finishLoading() error {
+	close(s.jobs)
+	s.workers.Wait()
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
 	for _, p := range s.pending {
 		s.snap.parsed[s.key(p.skill.Dir)] = p
 		if p.err != nil {
@@ -194,5 +203,5 @@ func (s *search) loadAll() error {
 		}
 		s.found = append(s.found, p.skill)
 	}
-	return s.ctx.Err()
+	return nil
 }

@@ -61,6 +61,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	res := s.follow(ctx, j, &c)
 	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
+	if res.ExitCode != 0 {
+		res.Refused = j.refused(res.Stderr)
+	}
 	res.Duration = time.Since(began)
 	s.settle(j)
 	return res, nil
@@ -94,11 +97,12 @@ func (s *Shell) forget(j *job) {
 // launch finds the program, opens its streams and starts it.
 func (s *Shell) launch(j *job, c *Command) error {
 	children.adopt()
-	if err := s.session.open(s.c); err != nil {
+	cage, err := s.session.open(s.c)
+	if err != nil {
 		return err
 	}
-	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c), dir: c.Dir,
-		owner: &s.session, alone: func() bool { return !j.shared.Load() }}
+	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil), dir: c.Dir,
+		owner: &s.session, alone: func() bool { return !j.shared.Load() }, cage: cage}
 	if l.dir == "" {
 		l.dir = s.c.cfg.Dir
 	}
@@ -112,18 +116,17 @@ func (s *Shell) launch(j *job, c *Command) error {
 			path = defaultPath
 		}
 	}
-	var err error
 	if l.path, err = lookup(c.Name, l.dir, path); err != nil {
 		return &StartError{Command: c.Name, What: c.Name, Err: err}
 	}
 	return s.spawn(j, c, l)
 }
 
-func (s *Shell) envFor(c *Command) []string {
+func (s *Shell) envFor(c *Command, confined bool) []string {
 	if c.Base == nil {
 		return mergeEnv(s.session.env, c.Env)
 	}
-	return mergeEnv(s.session.private(c.Base, s.c.cfg.PrivateHome), c.Env)
+	return mergeEnv(s.session.private(c.Base, confined), c.Env)
 }
 
 func checkDir(dir string) error {
@@ -164,12 +167,20 @@ func (s *Shell) spawn(j *job, c *Command, l launch) error {
 		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
 	}
 	var err error
-	if j.tree, err = s.c.start.start(l); err != nil {
+	if j.tree, err = s.starter(l).start(l); err != nil {
 		j.hangUp()
 		return startError(c, l, err)
 	}
 	s.connect(j, c)
 	return nil
+}
+
+// starter is how programs are started: confined where that is possible.
+func (s *Shell) starter(l launch) starter {
+	if l.cage != nil {
+		return cagedStarter{l.cage}
+	}
+	return groupStarter{s.c.guard}
 }
 
 // connect feeds stdin and drains the output until no process holds the pipes.
@@ -231,7 +242,11 @@ func startError(c *Command, l launch, err error) error {
 			break
 		}
 	}
-	return &StartError{Command: c.Name, What: c.Name, Err: err}
+	refused := ""
+	if errors.Is(err, ErrNotExecutable) && l.cage != nil {
+		refused = l.cage.explainProgram(l.path)
+	}
+	return &StartError{Command: c.Name, What: c.Name, Err: err, Refused: refused}
 }
 
 // follow waits for the end of the program, or brings it about.
@@ -295,6 +310,15 @@ func (j *job) over() bool {
 	}
 }
 
+// refused tells what the sandbox kept a failed command from.
+func (j *job) refused(stderr Output) []string {
+	t, ok := j.tree.(*caged)
+	if !ok {
+		return nil
+	}
+	return t.cage.explain(t.dir, ValidText(stderr.Head)+ValidText(stderr.Tail), t.refusals())
+}
+
 // settle lets go of an ended command, or keeps it until its survivors end.
 func (s *Shell) settle(j *job) {
 	over := j.over()
@@ -304,9 +328,16 @@ func (s *Shell) settle(j *job) {
 		s.left = append(s.left, j)
 	}
 	s.mu.Unlock()
-	if over {
+	switch t, ok := j.tree.(*caged); {
+	case over:
 		j.tree.release()
-	} else {
+	case ok:
+		go func() {
+			<-t.gone()
+			<-j.drained
+			s.prune()
+		}()
+	default:
 		s.prune() // its survivors may have ended since over was asked
 	}
 }

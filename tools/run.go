@@ -50,10 +50,4 @@ func startSentence(e *sandbox.StartError) string {
 }
 
 // RefusedHint tells what the sandbox kept a failing command from, "" for nothing.
-func RefusedHint(r sandbox.Result) string {
-	var lines []string
-	for _, refusal := range r.Refused {
-		lines = append(lines, "blocked by the sandbox: "+refusal.What)
-	}
-	return strings.Join(lines, "\n")
-}
+func RefusedHint(r sandbox.Result) string { return strings.Join(r.Refused, "\n") }

@@ -63,7 +63,7 @@ func (d *Domain) descendants() []int {
 	alone := len(d.confiner.live()) <= 1
 	me := os.Getpid()
 	for _, p := range all {
-		adopted := p.parent == me && !leaders.has(p.pid) && statusField(p.pid, "NoNewPrivs") == "1"
+		adopted := p.parent == me && !leaders.has(p.pid) && !watchers.has(p.pid) && statusField(p.pid, "NoNewPrivs") == "1"
 		if adopted && (alone || p.group == d.leader || p.session == d.leader) {
 			mine[p.pid] = true
 		}
@@ -104,7 +104,7 @@ func (d *Domain) members() []int {
 	}
 	var out []int
 	for _, p := range processes() {
-		if !p.zombie && d.watcher.has(p.pid) {
+		if !p.zombie && !watchers.has(p.pid) && d.watcher.has(p.pid) {
 			out = append(out, p.pid)
 		}
 	}

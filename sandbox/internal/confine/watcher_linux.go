@@ -46,6 +46,7 @@ func newWatcher() (*watcher, error) {
 		w.pin.Unpin()
 		return nil, err
 	}
+	watchers.add(w.pid)
 	return w, nil
 }
 
@@ -143,6 +144,7 @@ func (w *watcher) close() {
 	unix.Close(w.line)
 	w.line = -1
 	reapClone(w.pid)
+	watchers.remove(w.pid)
 	w.pin.Unpin()
 }
 

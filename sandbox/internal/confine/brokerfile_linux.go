@@ -38,7 +38,6 @@ var fileHandlers = map[int32]func(*question) answer{
 type object struct {
 	fd   int
 	path string // where it is
-	verb string
 	e    unix.Errno
 }
 

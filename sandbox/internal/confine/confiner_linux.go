@@ -5,6 +5,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -142,4 +143,15 @@ func (c *Confiner) Close() error {
 		unix.Close(c.outer)
 	}
 	return errors.Join(errs...)
+}
+
+// resolved returns paths with links followed, leaving out what does not exist.
+func resolved(paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			out = append(out, real)
+		}
+	}
+	return out
 }

@@ -186,14 +186,3 @@ func below(path string, roots []string) bool {
 	}
 	return false
 }
-
-// resolved returns paths with links followed, leaving out what does not exist.
-func resolved(paths []string) []string {
-	var out []string
-	for _, p := range paths {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			out = append(out, real)
-		}
-	}
-	return out
-}

@@ -64,8 +64,9 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 
 // Start runs start, which starts one process and returns its id, on a confined
 // thread: the process and its descendants are the domain. start runs restricted
-// as the process will be, so it should do no more than start it. When it fails,
-// so does Start.
+// as the process will be, so it should do no more than start it; in particular the
+// child must not need the broker (namespaces, owners, signals to others) before it
+// executes its program. When start fails, so does Start.
 func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
 	d, err := c.spares.take()
 	if err != nil {

@@ -107,3 +107,23 @@ func TestLookup(t *testing.T) {
 		}
 	}
 }
+
+func TestToolHomes(t *testing.T) {
+	home := t.TempDir()
+	for _, dir := range []string{".cargo", "go/pkg/mod", ".rustup"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := []string{"HOME=" + home, "RUSTUP_HOME=/mine"}
+	want := append(slices.Clone(base), "GOMODCACHE="+home+"/go/pkg/mod", "CARGO_HOME="+home+"/.cargo")
+	if got := addToolHomes(slices.Clone(base), false); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := addToolHomes(slices.Clone(base), true); !slices.Equal(got, base) {
+		t.Errorf("with a network the private caches serve: %q", got)
+	}
+	if got := addToolHomes([]string{"A=1"}, false); len(got) != 1 {
+		t.Errorf("without HOME: %q", got)
+	}
+}

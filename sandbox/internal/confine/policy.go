@@ -56,7 +56,7 @@ var etcRead = []string{
 var homeRead = []string{
 	".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
 	".bashrc", ".bash_profile", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc",
-	".rustup",
+	".rustup", "go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git", ".cargo/config.toml", ".cargo/bin", ".cargo/env",
 }
 
 // defaultDevices are the devices that every program may expect.

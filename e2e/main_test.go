@@ -29,6 +29,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the binary: %v\n%s", err, out)
 		return 1
 	}
+	defer func() { endDocker() }()
 	return m.Run()
 }
 

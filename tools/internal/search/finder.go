@@ -191,14 +191,31 @@ func mark(table *[256]uint8, c byte, fold bool, bit uint8) {
 	}
 }
 
-// nextOfSet looks every pair of bytes up in two tables. Pairs lie at different
-// places of their literals, so a hit is some literal, not always the leftmost.
+// nextOfSet looks every pair of bytes up in two tables, eight pairs between two
+// branches. Pairs lie at different places of their literals, so a hit is some
+// literal of the first line that holds one, not always the leftmost.
 func (f *finder) nextOfSet(buf []byte, from int) int {
-	for i := from; i < len(buf); i++ {
-		hits := f.first[buf[i]]
+	a, b := &f.first, &f.second
+	i := from
+	for ; i+9 <= len(buf); i += 8 {
+		w := buf[i : i+9 : i+9]
+		hits := a[w[0]]&b[w[1]] | a[w[1]]&b[w[2]] | a[w[2]]&b[w[3]] | a[w[3]]&b[w[4]] |
+			a[w[4]]&b[w[5]] | a[w[5]]&b[w[6]] | a[w[6]]&b[w[7]] | a[w[7]]&b[w[8]]
 		if hits == 0 {
 			continue
 		}
+		if at := f.verify(buf, from, i, i+8); at >= 0 {
+			return at
+		}
+	}
+	return f.verify(buf, from, i, len(buf))
+}
+
+// verify returns where a literal begins, at or behind from, whose pair begins
+// from i on and before end; -1 if there is none.
+func (f *finder) verify(buf []byte, from, i, end int) int {
+	for ; i < end; i++ {
+		hits := f.first[buf[i]]
 		if i+1 < len(buf) {
 			hits &= f.second[buf[i+1]]
 		}

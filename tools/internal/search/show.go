@@ -87,7 +87,8 @@ func (s *shower) match(lines span, col int) bool {
 		return false
 	}
 	if s.left == 0 || s.out.Len() > maxAnswer {
-		return s.context == 0 || s.after == 0
+		s.passTo(lines.in, min(lines.end+1, len(lines.in)))
+		return s.after == 0
 	}
 	s.left--
 	s.passTo(lines.in, lines.start)
@@ -95,7 +96,7 @@ func (s *shower) match(lines span, col int) bool {
 		s.print(c.number, '-', c.text)
 	}
 	s.before = s.before[:0]
-	for s.at < min(lines.end+1, len(lines.in)) || s.at == lines.start && s.at < len(lines.in) {
+	for s.at <= lines.end && s.at < len(lines.in) {
 		start := s.at
 		text := s.nextLine(lines.in)
 		s.print(s.number-1, ':', cutLine(text, s.column(text, start, col)))

@@ -110,7 +110,7 @@ func randomPattern(r *rand.Rand) string {
 
 func TestLinesAgainstRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	n := 8000
+	n := 4000
 	if testing.Short() {
 		n = 1000
 	}

@@ -110,6 +110,17 @@ func addGitConfig(env []string) []string {
 	return append(env, "GIT_CONFIG_GLOBAL="+file)
 }
 
+// dropEnv returns env without the named variables.
+func dropEnv(env, names []string) []string {
+	if len(names) == 0 {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
+}
+
 // mergeEnv returns base with the variables of set added or replaced.
 func mergeEnv(base []string, set map[string]string) []string {
 	if len(set) == 0 {

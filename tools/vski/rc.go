@@ -21,6 +21,13 @@ import (
 // that the rc file set. SIGTERM, which is how a deadline comes, takes that trap
 // away before it ends the shell.
 
+// Where standard output and error are while the rc file runs: zsh knows no higher
+// numbers.
+const (
+	save    = "exec 8>&1 9>&2"
+	restore = "exec 1>&8 2>&9 8>&- 9>&-"
+)
+
 // copyName is the name of the copy of the rc file beside ours.
 const copyName = "rc"
 
@@ -54,11 +61,11 @@ func bashStartup(in execIn, dir string, value func(string) string) *sandbox.Star
 		own, then = "builtin export BASH_ENV="+quote(v), "builtin . "+quote(v)
 	}
 	text := script{
-		begin: own,
-		files: []string{quote(rc), `"${BASH_SOURCE[0]%/*}/` + copyName + `"`},
-		save:  "exec 201>&1 202>&2", restore: "exec 1>&201 2>&202 201>&- 202>&-",
+		begin: own, files: []string{quote(rc), `"${BASH_SOURCE[0]%/*}/` + copyName + `"`},
+		save: save, restore: restore,
 		after: reset(in.Env, dir, bashOwn), command: in.Command,
 	}
+	text.guard = onDebug(text.finish())
 	return &sandbox.Startup{Var: "BASH_ENV", Name: "bashrc", Text: text.String() + then + "\nbuiltin :\n", Copy: rc, CopyName: copyName}
 }
 
@@ -89,25 +96,40 @@ func zshStartup(in execIn, dir string, value func(string) string) *sandbox.Start
 type script struct {
 	begin         string
 	files         []string // the rc file, as words of the shell: the first that is there counts
+	guard         string   // right before it is read; may use finish
 	save, restore string   // of standard output and error
 	after         string   // when the rc file is through
 	command       string
 }
 
+const free = "builtin trap - EXIT TERM\n"
+
+// finish is what comes behind the rc file, if it was not done already.
+func (s script) finish() string {
+	return free + "if [[ -e /dev/fd/9 ]]; then\n" + s.restore + "\n" + s.after + "fi\n"
+}
+
 func (s script) String() string {
-	free := "builtin trap - EXIT TERM\n"
 	onTerm := free + `builtin kill -TERM "$$"`
-	onExit := free + s.restore + "\n" + s.after + "( builtin :; builtin eval " + quote(s.command) + " )\n" + `builtin exit "$?"`
+	onExit := s.finish() + "( builtin :; builtin eval " + quote(s.command) + "\n" + `builtin exit "$?" )` + "\n" + `builtin exit "$?"`
 	source := make([]string, len(s.files))
 	for i, file := range s.files {
-		source[i] = fmt.Sprintf("if [[ -f %[1]s && -r %[1]s ]]; then builtin . %[1]s >/dev/null 2>&1; ", file)
+		source[i] = fmt.Sprintf("if [[ -f %[1]s && -r %[1]s ]]; then %[2]sbuiltin . %[1]s >/dev/null 2>&1; ", file, s.guard)
 	}
 	return strings.Join([]string{
 		s.begin, s.save,
 		"builtin trap " + quote(onTerm) + " TERM", "builtin trap " + quote(onExit) + " EXIT",
-		strings.Join(source, "el") + "fi",
-		free + s.restore, s.after,
+		strings.Join(source, "el") + "fi", s.finish(),
 	}, "\n")
+}
+
+// onDebug is a guard for bash: under set -u it gives up our file for an unset
+// variable and goes on to the command by itself. Whatever comes first behind the
+// rc file, of ours or of the command, finishes. The trap is first met by the
+// command that reads the rc file, so it takes two.
+func onDebug(finish string) string {
+	armed := "builtin trap " + quote("builtin trap - DEBUG\n"+finish) + " DEBUG"
+	return "builtin trap " + quote(armed) + " DEBUG; "
 }
 
 // reset sets the call's variables and directory again, whatever the rc file did.

@@ -235,9 +235,9 @@ func (s *step) restore() error {
 
 // takeAway removes a new file, if it came that far, and its new directories.
 func (s *step) takeAway() error {
-	err := s.t.dir.Remove(s.t.base)
-	if len(s.dirs) > 0 && errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	var err error
+	if s.tmp.gone {
+		err = s.t.dir.Remove(s.t.base)
 	}
 	for i := len(s.dirs) - 1; i >= 0 && err == nil; i-- {
 		err = s.t.dir.Remove(s.dirs[i])

@@ -178,6 +178,9 @@ func TestTransactAllOrNothing(t *testing.T) {
 		"below what is removed, and at it": func(tx *Tx) error {
 			return errors.Join(tx.Remove("d/c"), tx.Write("d/c/x", nil, nil), tx.Write("d/c", nil, nil))
 		},
+		"too long below what is removed": func(tx *Tx) error {
+			return errors.Join(tx.Remove("d/c"), tx.Write("d/c/x/"+strings.Repeat("x", 300), nil, nil))
+		},
 		"in the way below what is removed": func(tx *Tx) error {
 			must(t, tx.Remove("d/c"))
 			must(t, tx.Write("d/c/x/y", nil, nil))

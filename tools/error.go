@@ -167,6 +167,10 @@ func asError(env *Env, err error) *Error {
 	case e.Code == Cancelled:
 		e.Msg = "The call was cancelled."
 	}
+	var lost *sandbox.RestoreError
+	if errors.As(err, &lost) {
+		e.Msg += " These could not be put back as they were: " + strings.Join(lost.Names, ", ") + "."
+	}
 	return e
 }
 

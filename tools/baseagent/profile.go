@@ -93,7 +93,7 @@ func words(e *tools.Error) string {
 	var full *plan.TooLargeError
 	switch {
 	case errors.As(e.Err, &path) && errors.Is(path.Err, sandbox.ErrBadPath):
-		return path.Path + " " + path.Detail + "."
+		return strings.Replace(e.Msg, "path", path.Path, 1)
 	case errors.As(e.Err, &full):
 		return "The plan is too large."
 	case sentences(e.Err):

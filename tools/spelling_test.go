@@ -7,13 +7,13 @@ import (
 )
 
 type spelled struct {
-	Items []item  `json:"items" also:"things" doc:"Some items to bind."`
-	Count *int64  `json:"count,omitempty" type:"number" min:"1" max:"9" doc:"How many there are."`
-	Word  string  `json:"word,omitempty" enum:"a,b" doc:"One of two words."`
-	Maybe *string `json:"maybe" doc:"A text, or null."`
+	Items []titled `json:"items" also:"things" doc:"Some items to bind."`
+	Count *int64   `json:"count,omitempty" type:"number" min:"1" max:"9" doc:"How many there are."`
+	Word  string   `json:"word,omitempty" enum:"a,b" doc:"One of two words."`
+	Maybe *string  `json:"maybe" doc:"A text, or null."`
 }
 
-type item struct {
+type titled struct {
 	Name string `json:"name" also:"title" doc:"What it is called."`
 }
 

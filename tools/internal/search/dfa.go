@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"regexp/syntax"
 	"slices"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -14,10 +15,13 @@ import (
 //
 // In lines mode every line is a text of its own: a line feed, with the CR before
 // it, ends one text and begins the next.
+//
+// Once stop is set an answer may come early and be wrong.
 type dfa struct {
 	prog    *syntax.Prog
 	classes *runeClasses
 	lines   bool
+	stop    *atomic.Bool
 
 	start  *dfaState // at the beginning of a text
 	states map[string]*dfaState
@@ -55,8 +59,8 @@ const (
 // matched is the state reached when a match is certain.
 var matched = &dfaState{}
 
-func newDFA(prog *syntax.Prog, classes *runeClasses, lines bool) *dfa {
-	d := &dfa{prog: prog, classes: classes, lines: lines}
+func newDFA(prog *syntax.Prog, classes *runeClasses, lines bool, stop *atomic.Bool) *dfa {
+	d := &dfa{prog: prog, classes: classes, lines: lines, stop: stop}
 	d.now.init(len(prog.Inst))
 	d.then.init(len(prog.Inst))
 	d.forget()
@@ -167,6 +171,9 @@ func (d *dfa) record(s *dfaState, class uint16, next *dfaState) {
 func (d *dfa) advance(s *dfaState, class uint16) *dfaState {
 	if d.size > maxStateBytes {
 		d.forget() // s is not in the map any more, yet good until it is left
+	}
+	if d.stop.Load() {
+		return matched
 	}
 	r := d.classes.sample[class]
 	if d.resolve(s, emptyOps(s.before, r)) {

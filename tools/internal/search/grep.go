@@ -116,6 +116,8 @@ func (a *answer) text(ctx context.Context) (string, error) {
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
+	case a.out.Len() == 0 && a.incomplete:
+		return "", &TimeoutError{q.Timeout}
 	case a.out.Len() == 0: // the files changed between finding and showing
 		return a.total.noMatches(), nil
 	}
@@ -155,10 +157,9 @@ const contentGrace = 3 * time.Second
 func (a *answer) content(ctx context.Context) (next int) {
 	limited, cancel := context.WithTimeout(ctx, a.query.Timeout/10+contentGrace)
 	defer cancel()
-	a.stop.Store(false)
-	defer context.AfterFunc(limited, func() { a.stop.Store(true) })()
-
 	s := newShower(a)
+	defer context.AfterFunc(limited, func() { s.stop.Store(true) })()
+
 	skip, next := a.query.Offset-1, a.query.Offset
 	end := a.query.Offset + a.query.Limit
 	for _, h := range a.hits {
@@ -166,7 +167,7 @@ func (a *answer) content(ctx context.Context) (next int) {
 			skip -= h.n
 			continue
 		}
-		if next == end || a.stop.Load() || a.out.Len() > maxAnswer {
+		if next == end || s.stop.Load() || a.out.Len() > maxAnswer {
 			break
 		}
 		want := min(h.n-skip, end-next)

@@ -1,9 +1,11 @@
 package search
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -236,6 +238,33 @@ func TestGrepCancelled(t *testing.T) {
 	}
 }
 
+// A search that is stopped in the middle of a hard pattern ends soon.
+func TestGrepStopsWithinAFile(t *testing.T) {
+	hard := `(?:[ab]{0,30}a[ab]{30}){20}c` // every state is new, and large
+	data := []byte(randomText(rand.New(rand.NewPCG(5, 6)), []string{"a", "b"}, maxLine))
+	tr := memoryTree{data}
+	for _, multiline := range []bool{false, true} {
+		start := time.Now()
+		_, err := Grep(context.Background(), tr, Query{Pattern: hard, Multiline: multiline, Timeout: 100 * time.Millisecond})
+		var late *TimeoutError
+		if !errors.As(err, &late) || time.Since(start) > 20*time.Second {
+			t.Errorf("multiline %v: %v after %v", multiline, err, time.Since(start))
+		}
+	}
+}
+
+// memoryTree is one file.
+type memoryTree struct{ data []byte }
+
+func (m memoryTree) Open(string) (Dir, File, error) {
+	return nil, memoryFile{bytes.NewReader(m.data)}, nil
+}
+
+type memoryFile struct{ *bytes.Reader }
+
+func (memoryFile) Close() error                { return nil }
+func (memoryFile) ModTime() (time.Time, error) { return time.Time{}, nil }
+
 // countedTree counts the handles that are open.
 type countedTree struct {
 	Tree
@@ -308,6 +337,11 @@ func TestErrorHints(t *testing.T) {
 	for _, pattern := range []string{`a|b\n`, `a\n?`, `\s`, `[^a]`} {
 		if _, err := compilePattern(pattern, false, false); err != nil {
 			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+	for _, large := range []string{strings.Repeat("a", maxPatternBytes+1), strings.Repeat(`[\W]`, 500), strings.Repeat(`[ab]{1000}`, 110)} {
+		if _, err := compilePattern(large, false, false); !errors.Is(err, errTooLarge) {
+			t.Errorf("%.20s: %v", large, err)
 		}
 	}
 	_, err := parseType("golang")

@@ -21,6 +21,15 @@ func (e *PatternError) Error() string { return "pattern is not valid: " + e.Reas
 // Hint says what to do instead, where that is known.
 func (e *PatternError) Hint() string { return e.hint }
 
+// Bounds of a pattern: far above any that is meant, far below what fills memory.
+const (
+	maxPatternBytes = 32 << 10
+	maxRewritten    = 1 << 20 // bytes, with \w and \W written out
+	maxInstructions = 100_000 // of the program
+)
+
+var errTooLarge = &PatternError{Reason: "it is too large"}
+
 const (
 	re2Hint       = "Patterns are RE2 as in Go: no look-around and no back-references."
 	multilineHint = "Set multiline to true to match across lines."
@@ -50,10 +59,16 @@ func compilePattern(text string, fold, multiline bool) (*pattern, error) {
 	case multiline:
 		flags = "(?ms:"
 	}
+	if len(text) > maxPatternBytes {
+		return nil, errTooLarge
+	}
 	if _, err := syntax.Parse(text, syntax.Perl); err != nil {
 		return nil, newPatternError(err)
 	}
 	full := flags + unicodeWords(text) + ")"
+	if len(full) > maxRewritten {
+		return nil, errTooLarge
+	}
 	tree, err := syntax.Parse(full, syntax.Perl)
 	if err != nil {
 		return nil, newPatternError(err)
@@ -62,13 +77,16 @@ func compilePattern(text string, fold, multiline bool) (*pattern, error) {
 		return nil, &PatternError{"it can only match across lines, and lines are matched one by one", multilineHint}
 	}
 	p := &pattern{multiline: multiline, mayBeEmpty: mayBeEmpty(tree)}
+	if p.prog, err = syntax.Compile(tree.Simplify()); err != nil {
+		return nil, newPatternError(err)
+	}
+	if len(p.prog.Inst) > maxInstructions {
+		return nil, errTooLarge
+	}
 	if p.re, err = regexp.Compile(full); err != nil {
 		return nil, newPatternError(err)
 	}
 	if p.reBehind, err = regexp.Compile("(?s:.)(" + full + ")"); err != nil {
-		return nil, newPatternError(err)
-	}
-	if p.prog, err = syntax.Compile(tree.Simplify()); err != nil {
 		return nil, newPatternError(err)
 	}
 	p.classes = classify(p.prog)
@@ -142,7 +160,7 @@ func mayBeEmpty(re *syntax.Regexp) bool {
 func unicodeWords(text string) string {
 	var b strings.Builder
 	inClass := false
-	for i := 0; i < len(text); i++ {
+	for i := 0; i < len(text) && b.Len() <= maxRewritten; i++ {
 		switch c := text[i]; {
 		case c == '\\' && strings.HasPrefix(text[i:], `\Q`) && !inClass:
 			quoted, _, closed := strings.Cut(text[i:], `\E`)

@@ -35,7 +35,7 @@ type largeText struct {
 }
 
 func newScanner(p *pattern, large *largeText, stop *atomic.Bool) *scanner {
-	return &scanner{pattern: p, dfa: newDFA(p.prog, p.classes, !p.multiline), large: large, stop: stop}
+	return &scanner{pattern: p, dfa: newDFA(p.prog, p.classes, !p.multiline, stop), large: large, stop: stop}
 }
 
 // count returns the number of matching lines of f (multiline: of matches), at
@@ -82,6 +82,9 @@ func (s *scanner) lines(f File, block func([]byte) bool, visit func(span) bool) 
 			start, end := s.nextLine(b, from)
 			if start < 0 {
 				break
+			}
+			if s.stop.Load() {
+				return n, wasInterrupted
 			}
 			n++
 			if visit(span{b, start, end}) {
@@ -149,6 +152,9 @@ func (s *scanner) texts(f File, one bool, visit func(span) bool) (n int, what ou
 	text = dropReturns(bytes.TrimPrefix(text, []byte(bom)))
 	if s.finder != nil && s.finder.next(text, 0) < 0 || s.dfa.find(text) < 0 {
 		return 0, wasSearched
+	}
+	if s.stop.Load() {
+		return 0, wasInterrupted
 	}
 	if one && !s.mayBeEmpty {
 		return 1, wasSearched

@@ -3,6 +3,7 @@ package search
 import (
 	"bytes"
 	"strconv"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -16,6 +17,7 @@ const (
 type shower struct {
 	*answer
 	scanner *scanner
+	stop    atomic.Bool // its own: the walk may have been stopped by its time
 	context int
 
 	path string
@@ -36,7 +38,9 @@ type contextLine struct {
 }
 
 func newShower(a *answer) *shower {
-	return &shower{answer: a, scanner: newScanner(a.pattern, &a.large, &a.stop), context: a.query.Context}
+	s := &shower{answer: a, context: a.query.Context}
+	s.scanner = newScanner(a.pattern, &a.large, &s.stop)
+	return s
 }
 
 // show prints want matches of a file behind the first skip. It returns how many

@@ -40,7 +40,6 @@ type dfaState struct {
 	wide     []*dfaState    // by class, for runes beyond ASCII
 	insts    []uint32       // instructions waiting: of a rune or of an empty width
 	before   before
-	empties  bool // some wait for an empty width
 	dead     bool // nothing can match in the rest of this line
 	atEnd    bool // whether it matches when the text ends here,
 	endKnown bool // once that is known
@@ -255,7 +254,7 @@ func (d *dfa) intern(after before) *dfaState {
 		case inst.Op == syntax.InstMatch:
 			return matched
 		case inst.Op == syntax.InstEmptyWidth:
-			s.empties, s.before = true, after
+			s.before = after
 			s.insts = append(s.insts, pc)
 			const atBeginning = syntax.EmptyBeginText | syntax.EmptyBeginLine
 			if !d.lines || after == beforeText || syntax.EmptyOp(inst.Arg)&atBeginning == 0 {

@@ -8,7 +8,8 @@
 //   - [List] shows a directory as a tree, one page of it.
 //   - [EscapeName] makes any file name safe to print in a line.
 //   - [Tree] is all the package sees of the machine: open directory handles,
-//     and children opened relative to them. Nothing here resolves a path twice.
+//     and children opened relative to them. Only the files whose lines are shown
+//     are opened by path once more, when it is known which are the newest.
 //
 // # How a search is fast
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -219,13 +220,13 @@ func (slowFile) Close() error                { return nil }
 func (slowFile) ModTime() (time.Time, error) { return time.Time{}, nil }
 
 func TestGrepTimeout(t *testing.T) {
-	q := Query{Pattern: "nothing", Timeout: 50 * time.Millisecond}
-	if got, want := grep(t, slowTree{}, q), "Error: Search timed out after 0.05 s."; got != want {
+	q := Query{Pattern: "nothing", Timeout: 200 * time.Millisecond}
+	if got, want := grep(t, slowTree{}, q), "Error: Search timed out after 0.2 s."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	q.Pattern, q.Limit = "f", 1
 	got := grep(t, slowTree{}, q)
-	if !strings.HasPrefix(got, "d/") || !strings.HasSuffix(got, "\n\n[... stopped after 0.05 s, incomplete ...]") {
+	if !strings.HasPrefix(got, "d/") || !strings.HasSuffix(got, "\n\n[... stopped after 0.2 s, incomplete ...]") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -235,6 +236,47 @@ func TestGrepCancelled(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := Grep(ctx, slowTree{}, Query{Pattern: "f"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// lockedTree has a directory that cannot be opened, one that cannot be read to
+// its end, and files that cannot be opened or have just gone.
+type lockedTree struct{}
+
+func (lockedTree) Open(string) (Dir, File, error) { return lockedDir{}, nil, nil }
+
+type lockedDir struct{ below bool }
+
+func (d lockedDir) ReadDir() ([]Entry, error) {
+	if d.below {
+		return []Entry{{"locked", Regular}, {"gone", Regular}, {"fifo", Special}, {"link", Link}}, fs.ErrPermission
+	}
+	return []Entry{{"dir", Directory}, {"locked", Directory}, {"gone", Directory}}, nil
+}
+
+func (d lockedDir) OpenDir(name string) (Dir, error) {
+	if name == "dir" {
+		return lockedDir{true}, nil
+	}
+	_, err := d.OpenFile(name)
+	return nil, err
+}
+
+func (lockedDir) OpenFile(name string) (File, error) {
+	if name == "locked" {
+		return nil, fs.ErrPermission
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (lockedDir) Close() error { return nil }
+
+func TestGrepCountsUnreadable(t *testing.T) {
+	if got, want := grep(t, lockedTree{}, Query{Pattern: "x"}), "No matches found\nFiles searched: 0. Skipped: 3 unreadable."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, err := list(t, lockedTree{}, ListQuery{}); err != nil || got != "./\n  dir/\n    fifo?\n    gone\n    link@\n    locked\n  gone/\n  locked/" {
+		t.Errorf("list: %q, %v", got, err)
 	}
 }
 

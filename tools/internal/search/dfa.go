@@ -25,14 +25,25 @@ type dfa struct {
 
 	start  *dfaState // at the beginning of a text
 	states map[string]*dfaState
-	size   int // bytes that the states take, about
+	size   int // bytes that the states take, about,
+	room   int // and may take
 
 	now, then instSet
 	key       []byte
 }
 
-// maxStateBytes bounds the states; beyond it all are forgotten and made anew.
-const maxStateBytes = 2 << 20
+// The states of one worker are bounded, beyond that they are forgotten and made
+// anew; where many workers search their share is less.
+const (
+	maxStateBytes = 2 << 20
+	allStateBytes = 16 << 20
+	minStateBytes = 256 << 10
+)
+
+// stateBytes is the share of each of some workers.
+func stateBytes(workers int) int {
+	return min(max(allStateBytes/max(workers, 1), minStateBytes), maxStateBytes)
+}
 
 // A dfaState is what the automaton knows between two runes.
 type dfaState struct {
@@ -58,10 +69,10 @@ const (
 // matched is the state reached when a match is certain.
 var matched = &dfaState{}
 
-func newDFA(prog *syntax.Prog, classes *runeClasses, lines bool, stop *atomic.Bool) *dfa {
-	d := &dfa{prog: prog, classes: classes, lines: lines, stop: stop}
-	d.now.init(len(prog.Inst))
-	d.then.init(len(prog.Inst))
+func newDFA(p *pattern, stop *atomic.Bool) *dfa {
+	d := &dfa{prog: p.prog, classes: p.classes, lines: !p.multiline, stop: stop, room: p.stateBytes}
+	d.now.init(len(p.prog.Inst))
+	d.then.init(len(p.prog.Inst))
 	d.forget()
 	return d
 }
@@ -168,7 +179,7 @@ func (d *dfa) record(s *dfaState, class uint16, next *dfaState) {
 
 // advance computes the state behind a rune of class.
 func (d *dfa) advance(s *dfaState, class uint16) *dfaState {
-	if d.size > maxStateBytes {
+	if d.size > d.room {
 		d.forget() // s is not in the map any more, yet good until it is left
 	}
 	if d.stop.Load() {

@@ -48,6 +48,7 @@ func prepare(q *Query) (*walk, error) {
 	if w.pattern, err = compilePattern(q.Pattern, q.CaseInsensitive, q.Multiline); err != nil {
 		return nil, err
 	}
+	w.pattern.stateBytes = stateBytes(q.Workers)
 	if q.Include != "" {
 		if w.glob, err = parseGlob(q.Include); err != nil {
 			return nil, err

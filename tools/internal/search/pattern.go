@@ -45,6 +45,7 @@ type pattern struct {
 	classes    *runeClasses   // of prog
 	finder     *finder        // nil: no literal is worth looking for
 	exact      bool           // a hit of the finder is a match
+	stateBytes int            // what the states of one automaton may take
 }
 
 // compilePattern parses and compiles text. Without multiline it is matched
@@ -76,7 +77,7 @@ func compilePattern(text string, fold, multiline bool) (*pattern, error) {
 	if !multiline && needsLineFeed(tree) {
 		return nil, &PatternError{"it can only match across lines, and lines are matched one by one", multilineHint}
 	}
-	p := &pattern{multiline: multiline, mayBeEmpty: mayBeEmpty(tree)}
+	p := &pattern{multiline: multiline, mayBeEmpty: mayBeEmpty(tree), stateBytes: maxStateBytes}
 	if p.prog, err = syntax.Compile(tree.Simplify()); err != nil {
 		return nil, newPatternError(err)
 	}

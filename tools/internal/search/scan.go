@@ -35,7 +35,7 @@ type largeText struct {
 }
 
 func newScanner(p *pattern, large *largeText, stop *atomic.Bool) *scanner {
-	return &scanner{pattern: p, dfa: newDFA(p.prog, p.classes, !p.multiline, stop), large: large, stop: stop}
+	return &scanner{pattern: p, dfa: newDFA(p, stop), large: large, stop: stop}
 }
 
 // count returns the number of matching lines of f (multiline: of matches), at

@@ -61,16 +61,16 @@ var proxies = []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "n
 	"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"}
 
 // hostEnv is the environment that every command of a server starts from.
-func hostEnv(env []string, cfg Config) []string {
-	base := FilterEnv(env, cfg.PassEnv)
-	if cfg.NoNetwork {
+func hostEnv(cfg Config, confined bool) []string {
+	base := FilterEnv(cfg.Env, cfg.PassEnv)
+	if confined && !cfg.Network {
 		base = slices.DeleteFunc(base, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")
 			return slices.Contains(proxies, name)
 		})
 	}
 	base = addUser(base)
-	if cfg.PrivateHome {
+	if confined { // HOME is private then
 		base = addGitConfig(base)
 	}
 	return base

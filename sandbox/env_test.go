@@ -47,12 +47,12 @@ func TestHostEnv(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := hostEnv([]string{"HOME=" + home, "USER=ann", "https_proxy=x"}, Config{PrivateHome: true, NoNetwork: true})
+	env := hostEnv(Config{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
 	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "GIT_CONFIG_GLOBAL=" + home + "/.gitconfig"}
 	if !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
 	}
-	if env := hostEnv([]string{"USER=a", "LOGNAME=b", "https_proxy=x"}, Config{}); len(env) != 3 {
+	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "https_proxy=x"}}, false); len(env) != 3 {
 		t.Errorf("got %q", env)
 	}
 }

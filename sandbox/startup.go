@@ -16,7 +16,7 @@ type Startup struct {
 	Text  string
 
 	// Copy is a file of the host that is laid beside it, called CopyName, where
-	// HOME is private and the program could perhaps not read it itself. One that
+	// commands are confined and could perhaps not read it themselves. One that
 	// is missing, or no regular file of at most maxCopy bytes, is left out.
 	Copy, CopyName string
 }

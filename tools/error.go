@@ -111,6 +111,7 @@ var codes = []struct {
 	{sandbox.ErrEnvName, BadInput},
 	{sandbox.ErrHasNUL, BadInput},
 	{sandbox.ErrEnding, Cancelled},
+	{sandbox.ErrUnconfined, Unavailable},
 	{context.Canceled, Cancelled},
 	{context.DeadlineExceeded, Cancelled},
 }

@@ -34,6 +34,7 @@ func serve(ctx context.Context, o *options) error {
 	}
 	defer s.Close()
 	banner(o)
+	warnUnconfined(s)
 	go func() {
 		<-ctx.Done()
 		killOnSignal(s)
@@ -42,6 +43,13 @@ func serve(ctx context.Context, o *options) error {
 		return failure{err}
 	}
 	return nil
+}
+
+// warnUnconfined says in one line when the kernel does not keep commands in.
+func warnUnconfined(s *server.Server) {
+	if ok, why := s.Commands().Confined(); !ok {
+		fmt.Fprintf(os.Stderr, "perstack-base: commands are not confined: %s (perstack-base doctor tells more)\n", why)
+	}
 }
 
 // claimStdout takes standard output for the protocol alone: whatever else prints
@@ -54,7 +62,9 @@ func claimStdout() *os.File {
 
 // banner tells a person at a terminal what is going on. A program sees nothing.
 func banner(o *options) {
-	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	in, err := os.Stdin.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	if err != nil || in.Mode()&os.ModeCharDevice == 0 || nullErr == nil && os.SameFile(in, null) {
 		return
 	}
 	dir, err := filepath.Abs(o.workspace)

@@ -91,6 +91,9 @@ func (dialect) Fail(call *tools.Call, e *tools.Error) *mcp.CallToolResult {
 func words(e *tools.Error) string {
 	var path *sandbox.PathError
 	var full *plan.TooLargeError
+	if missing, refused := tools.Unconfined(e.Err); refused {
+		return "Commands are refused: " + missing + "."
+	}
 	switch {
 	case errors.As(e.Err, &path) && errors.Is(path.Err, sandbox.ErrBadPath):
 		return strings.Replace(e.Msg, "path", path.Path, 1)

@@ -23,7 +23,7 @@ var shellCommand = tools.Define(tools.Info{
 	Description: "Run a shell command line in the workspace. Give workdir rather than cd. Prefer rg to grep. Set timeout_ms for long work. Standard input is empty; not for programs that never end.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		l.Input.Field("timeout_ms").Default = float64(env.CommandTimeout(commandTimeout).Milliseconds())
-		l.Description = strings.TrimSpace(l.Description + " " + env.Settings.CommandRules)
+		env.DescribeCommands(l)
 	},
 }, func(ctx context.Context, env *tools.Env, in shellCommandIn) (answer, error) {
 	if strings.TrimSpace(in.Command) == "" {

@@ -66,7 +66,7 @@ var exec = tools.Define(tools.Info{
 		onlySuccess(env, l)
 		own := env.CommandTimeout(commandTimeout)
 		l.Input.Field("timeout").Default = float64((own + time.Second - 1) / time.Second)
-		l.Description = strings.TrimSpace(l.Description + " " + env.Settings.CommandRules)
+		env.DescribeCommands(l)
 	},
 }, func(ctx context.Context, env *tools.Env, in execIn) (out execOut, err error) {
 	dir := "."
@@ -136,6 +136,9 @@ func notAt(err error, cwd string) error {
 func execWords(e *tools.Error) string {
 	var start *sandbox.StartError
 	var path *sandbox.PathError
+	if missing, refused := tools.Unconfined(e.Err); refused {
+		return cannot + missing
+	}
 	switch {
 	case errors.As(e.Err, &start):
 		return startWords(start, strings.TrimSuffix(e.Msg, "."))

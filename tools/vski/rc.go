@@ -28,7 +28,8 @@ const (
 	restore = "exec 1>&8 2>&9 8>&- 9>&-"
 )
 
-// copyName is the name of the copy of the rc file beside ours.
+// copyName is the name of the copy of the rc file beside ours, which counts where
+// there is one: what is hidden can look readable.
 const copyName = "rc"
 
 // startup makes a shell read its rc file before the command; nil for shells
@@ -61,7 +62,7 @@ func bashStartup(in execIn, dir string, value func(string) string) *sandbox.Star
 		own, then = "builtin export BASH_ENV="+quote(v), "builtin . "+quote(v)
 	}
 	text := script{
-		begin: own, files: []string{quote(rc), `"${BASH_SOURCE[0]%/*}/` + copyName + `"`},
+		begin: own, files: []string{`"${BASH_SOURCE[0]%/*}/` + copyName + `"`, quote(rc)},
 		save: save, restore: restore,
 		after: reset(in.Env, dir, bashOwn), command: in.Command,
 	}
@@ -85,7 +86,7 @@ func zshStartup(in execIn, dir string, value func(string) string) *sandbox.Start
 	rc := home + "/.zshrc"
 	text := script{
 		begin: own + "\n[[ -r " + quote(home+"/.zshenv") + " ]] && builtin . " + quote(home+"/.zshenv"),
-		files: []string{quote(rc), `"${${(%):-%x}:h}/` + copyName + `"`},
+		files: []string{`"${${(%):-%x}:h}/` + copyName + `"`, quote(rc)},
 		save:  "exec 8>&1 9>&2", restore: "exec 1>&8 2>&9 8>&- 9>&-",
 		after: reset(in.Env, dir, zshOwn), command: in.Command,
 	}

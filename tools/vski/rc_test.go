@@ -37,13 +37,13 @@ type world struct {
 	server   *server.Server
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, mode sandbox.Mode) *world {
 	t.Helper()
 	w := &world{T: t, home: t.TempDir(), ws: t.TempDir()}
 	t.Setenv("HOME", w.home)
 	t.Setenv("ZDOTDIR", "")
 	os.Unsetenv("ZDOTDIR")
-	s, err := server.New(server.Config{Workspace: w.ws, Tools: []string{"vski"}})
+	s, err := server.New(server.Config{Workspace: w.ws, Tools: []string{"vski"}, Sandbox: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func eachShell(t *testing.T, do func(*world, string)) {
 			continue
 		}
 		found = true
-		t.Run(shell, func(t *testing.T) { do(newWorld(t), shell) })
+		t.Run(shell, func(t *testing.T) { do(newWorld(t, sandbox.Off), shell) })
 	}
 	if !found {
 		t.Skip("needs bash or zsh")
@@ -170,6 +170,17 @@ func TestRCFileOfTheCall(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+}
+
+// Confined commands do not see other directories; the rc file is read all the same.
+func TestRCFileWhereHomeIsHidden(t *testing.T) {
+	w := newWorld(t, sandbox.Auto)
+	w.rc("bash", "PLAIN=plain\n")
+	for _, env := range []map[string]any{{}, {"HOME": w.home}} {
+		if r := w.exec(t.Context(), map[string]any{"command": "echo $PLAIN", "env": env}); r.Stdout != "plain\n" {
+			t.Errorf("%v: %+v", env, r)
+		}
+	}
 }
 
 // An rc file that sets nothing leaves no trace.

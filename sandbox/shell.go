@@ -36,6 +36,7 @@ type job struct {
 	out     [2]*capture
 	pipes   []*os.File    // our ends
 	drained chan struct{} // closed when no process holds the pipes any more
+	start   string        // the directory of its Startup, "" for none
 	shared  atomic.Bool   // another command of the session ran at some time meanwhile
 }
 
@@ -55,7 +56,11 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	defer s.active.Done()
 	began := time.Now()
-	if err := s.launch(j, &c); err != nil {
+	err := s.launch(j, &c)
+	if j.start != "" {
+		defer os.RemoveAll(j.start)
+	}
+	if err != nil {
 		s.forget(j)
 		return Result{}, err
 	}
@@ -109,6 +114,9 @@ func (s *Shell) launch(j *job, c *Command) error {
 	if err := checkDir(l.dir); err != nil {
 		return err
 	}
+	if err := s.startup(j, c, &l); err != nil {
+		return err
+	}
 	path := c.Path
 	if path == "" {
 		var ok bool
@@ -123,10 +131,26 @@ func (s *Shell) launch(j *job, c *Command) error {
 }
 
 func (s *Shell) envFor(c *Command, confined bool) []string {
-	if c.Base == nil {
-		return mergeEnv(s.session.env, c.Env)
+	base := s.session.env
+	if c.Base != nil {
+		base = s.session.private(c.Base, confined)
 	}
-	return mergeEnv(s.session.private(c.Base, confined), c.Env)
+	return mergeEnv(dropEnv(base, c.Without), c.Env)
+}
+
+// HostEnv returns a variable as commands get it, but for the private directories
+// of the session; false when they do not get it.
+func (s *Shell) HostEnv(name string) (string, bool) { return getenv(s.c.env(), name) }
+
+// startup lays down what the program shall read first.
+func (s *Shell) startup(j *job, c *Command, l *launch) error {
+	if c.Startup == nil {
+		return nil
+	}
+	var err error
+	j.start, err = c.Startup.write(s.session.mark(), l.cage != nil)
+	l.env = mergeEnv(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
+	return err
 }
 
 func checkDir(dir string) error {

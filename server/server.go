@@ -19,12 +19,14 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/baseagent"
 	"github.com/perstack-ai/perstack-base/tools/perstack"
+	"github.com/perstack-ai/perstack-base/tools/vski"
 )
 
 // Profiles are the profiles of this binary, in the order in which their
 // instructions are given. The one list.
-var Profiles = []*tools.Profile{perstack.Profile}
+var Profiles = []*tools.Profile{perstack.Profile, baseagent.Profile, vski.Profile}
 
 // DefaultTools is the selection when --tools says nothing.
 var DefaultTools = []string{perstack.Profile.Name}

@@ -22,7 +22,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 	listing := t.listing(env)
 	handle := func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		start := time.Now()
-		call := &Call{Profile: p, Tool: t}
+		call := &Call{Env: env, Profile: p, Tool: t}
 		result := t.answer(withProgress(ctx, req), env, listing.Input, call, req.Params.Arguments)
 		audit(env, call, result, time.Since(start))
 		return result, nil

@@ -424,7 +424,7 @@ func TestFloodStaysSmall(t *testing.T) {
 	if res.Stdout.Total != size || res.Stdout.TextBytes != size {
 		t.Errorf("counted %d", res.Stdout.Total)
 	}
-	if most > 80<<20 {
+	if most > 80<<20 && !raced {
 		t.Errorf("%d MB resident", most>>20)
 	}
 	t.Logf("%d MB/s, %d MB resident", int(float64(size>>20)/res.Duration.Seconds()), most>>20)

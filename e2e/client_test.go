@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -228,4 +229,19 @@ func nodeDir(t *testing.T) string {
 		t.Skip("third-party clients are not installed; npm ci --prefix e2e/clients && export PERSTACK_BASE_E2E_NODE=$PWD/e2e/clients")
 	}
 	return dir
+}
+
+// run is the exec tool's arguments for a shell command line.
+func run(line string, extra ...string) json.RawMessage {
+	args := map[string]any{"command": "sh", "args": []string{"-c", line}, "env": map[string]string{}, "cwd": "", "stdout": true, "stderr": true}
+	for _, kv := range extra {
+		key, value, _ := strings.Cut(kv, "=")
+		args[key] = json.RawMessage(value)
+	}
+	raw, _ := json.Marshal(args)
+	return raw
+}
+
+func callParams(tool string, args json.RawMessage) map[string]any {
+	return map[string]any{"name": tool, "arguments": args}
 }

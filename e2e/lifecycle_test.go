@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -11,21 +13,6 @@ import (
 	"testing"
 	"time"
 )
-
-// run is the exec tool's arguments for a shell command line.
-func run(line string, extra ...string) json.RawMessage {
-	args := map[string]any{"command": "sh", "args": []string{"-c", line}, "env": map[string]string{}, "cwd": "", "stdout": true, "stderr": true}
-	for _, kv := range extra {
-		key, value, _ := strings.Cut(kv, "=")
-		args[key] = json.RawMessage(value)
-	}
-	raw, _ := json.Marshal(args)
-	return raw
-}
-
-func callParams(tool string, args json.RawMessage) map[string]any {
-	return map[string]any{"name": tool, "arguments": args}
-}
 
 func TestEndOfInputIdle(t *testing.T) {
 	c := start(t, workspace(t))

@@ -83,6 +83,13 @@ func (s *session) mark() string {
 	return s.tmp
 }
 
+// confined tells whether the session's commands were.
+func (s *session) confined() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cage != nil
+}
+
 // private returns env with TMPDIR, and HOME if asked, in the session's directory.
 func (s *session) private(env []string, home bool) []string {
 	set := map[string]string{"TMPDIR": s.tmp}

@@ -421,7 +421,10 @@ func (s *Shell) endLeft(last bool) {
 	left := s.left
 	s.left = nil
 	s.mu.Unlock()
-	trees := []tree{strays{tmp: s.session.mark(), all: last}}
+	var trees []tree
+	if !s.session.confined() { // nothing leaves a cage
+		trees = append(trees, strays{tmp: s.session.mark(), all: last})
+	}
 	for _, j := range left {
 		trees = append(trees, j.tree)
 	}

@@ -11,8 +11,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
 // children knows which children of this process somebody waits for, and reaps
@@ -169,7 +167,7 @@ func marked(p proc, tmp string) bool {
 
 // orphan reports whether p was left to this process by a command and belongs to no known group.
 func orphan(p proc) bool {
-	return p.ppid == os.Getpid() && !children.owns(p.pid) && !children.owns(p.pgrp) && p.pgrp != unix.Getpgrp() && !confine.IsWatcher(p.pid)
+	return p.ppid == os.Getpid() && !children.owns(p.pid) && !children.owns(p.pgrp) && p.pgrp != unix.Getpgrp()
 }
 
 // escapees are members seen so far, which may leave the group.

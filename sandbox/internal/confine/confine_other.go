@@ -13,9 +13,6 @@ var ErrUnavailable = errors.New("commands cannot be confined on this system: onl
 // Harden does nothing here.
 func Harden() error { return nil }
 
-// IsWatcher is false.
-func IsWatcher(int) bool { return false }
-
 // A Confiner does not exist here: New always fails.
 type Confiner struct{}
 

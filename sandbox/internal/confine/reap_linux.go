@@ -17,10 +17,6 @@ var leaders = pidSet{pids: map[int]bool{}}
 // watchers are the children that newWatcher made.
 var watchers = pidSet{pids: map[int]bool{}}
 
-// IsWatcher reports whether a child of this process is one of this package's own
-// and no command's.
-func IsWatcher(pid int) bool { return watchers.has(pid) }
-
 type pidSet struct {
 	mu   sync.Mutex
 	pids map[int]bool

@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -28,9 +30,6 @@ const (
 	baseImage    = "perstack-base-e2e:base"
 	builderImage = "perstack-base-e2e:builder"
 )
-
-// endDocker ends the daemon that openDocker started, if it did.
-var endDocker = func() {}
 
 // theDocker is opened by the first test that needs it.
 var theDocker = sync.OnceValues(openDocker)
@@ -99,9 +98,15 @@ func (d *docker) reachable() error {
 	return err
 }
 
-// startDaemon starts a daemon that keeps everything of its own in a directory of
-// its own and touches no network. It ends with this process, however that ends:
-// its shell reads from us until we are gone.
+// daemonScript runs a daemon until it ends or nobody holds standard input open.
+const daemonScript = `exec 3<&0
+(cat <&3; kill $$) > /dev/null 2>&1 &
+dockerd "$@" 3<&- & daemon=$!
+trap 'kill $daemon' TERM
+wait $daemon; wait $daemon`
+
+// startDaemon starts a daemon that keeps what it has in a directory of its own
+// and touches no network. It ends with this process, however that ends.
 func startDaemon() (host string, err error) {
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		return "", errNoDocker
@@ -112,7 +117,7 @@ func startDaemon() (host string, err error) {
 	}
 	var log bytes.Buffer
 	host = "unix://" + filepath.Join(dir, "sock")
-	cmd := exec.Command("sh", "-c", `dockerd "$@" & cat; kill $!; wait $!`, "dockerd", "--host", host,
+	cmd := exec.Command("sh", "-c", daemonScript, "dockerd", "--host", host,
 		"--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"), "--pidfile", filepath.Join(dir, "pid"),
 		"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false")
 	cmd.Stdout, cmd.Stderr = &log, &log

@@ -29,6 +29,7 @@ const (
 	scratchImage = "perstack-base-e2e:scratch"
 	baseImage    = "perstack-base-e2e:base"
 	builderImage = "perstack-base-e2e:builder"
+	imageLabel   = "perstack-base-e2e=1"
 )
 
 // theDocker is opened by the first test that needs it.
@@ -67,6 +68,7 @@ func openDocker() (*docker, error) {
 	endDaemon := endDocker
 	endDocker = func() {
 		_, _ = d.run("rmi", "-f", execImage, scratchImage, baseImage, builderImage)
+		_, _ = d.run("image", "prune", "-f", "--filter", "label="+imageLabel) // of the stage that builds
 		endDaemon()
 	}
 	return d, d.build(busybox)
@@ -244,7 +246,7 @@ func (d *docker) load(image string, all []entry) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	cmd := d.command("import", "-", image)
+	cmd := d.command("import", "--change", "LABEL "+imageLabel, "-", image)
 	cmd.Stdin = io.Reader(&archive)
 	_, err := output(cmd)
 	return err

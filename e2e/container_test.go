@@ -90,6 +90,10 @@ func TestContainerServesFiles(t *testing.T) {
 			if data, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(data) != "one\nthree\n" {
 				t.Errorf("the file holds %q (%v)", data, err)
 			}
+			result, err := c.call("exec", run("true"))
+			if err != nil || !result.IsError || !strings.Contains(text(t, result), "--tmpfs /tmp") {
+				t.Errorf("a command without a place for temporary files answered %v (%v)", result, err)
+			}
 			if user := status(t, c.pid(), "Uid:"); user != 65532 {
 				t.Errorf("the server runs as user %d", user)
 			}
@@ -104,8 +108,12 @@ func TestContainerServesFiles(t *testing.T) {
 	}
 }
 
-// users are whom a container may run as: the Dockerfile's, and root.
-var users = map[string][]string{"plain user": nil, "root": {"--user", "0:0"}}
+// users are whom a container may run as: the Dockerfile's without any rights, and
+// root with those that Docker gives.
+var users = map[string][]string{
+	"plain user": {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"},
+	"root":       {"--user", "0:0"},
+}
 
 // TestContainerDoctor: what the sandbox promises holds below Docker's own
 // restrictions as well. (That Docker's default profile is in force shows in the

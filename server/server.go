@@ -55,12 +55,14 @@ type Config struct {
 	PassEnv   []string         // patterns of withheld variable names that commands may see
 	Version   string           // shown to clients; "" = "dev"
 	Log       *slog.Logger     // nil = silent
+	HTTP      *HTTP            // for ServeListener; nil = stdio
 }
 
 // A Server serves one workspace. Make one with [New], end it with Close.
 type Server struct {
 	mcp      *mcpserver.MCPServer
 	env      *tools.Env
+	http     *HTTP // nil = stdio
 	commands *sandbox.Commands
 	chosen   []selected // listed, by name
 	known    []selected // every tool of every profile
@@ -75,7 +77,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	s := &Server{}
+	s := &Server{http: cfg.HTTP}
+	if s.http != nil {
+		if err := s.http.check(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.selectTools(cfg); err != nil {
 		return nil, err
 	}
@@ -127,7 +134,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	}
 	s.env = &tools.Env{
 		Files: files, Limits: limits, Log: cfg.Log,
-		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly},
+		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly, Handles: s.http.handles()},
 	}
 	return nil
 }
@@ -135,13 +142,22 @@ func (s *Server) openWorkspace(cfg Config) error {
 // options are what mcp-go is told. Its recovery and validation stay off: every
 // handler recovers and validates itself, in words for a model.
 func (s *Server) options(cfg Config) []mcpserver.ServerOption {
+	scope := mcp.CacheScopePublic
+	if s.http != nil && s.http.Token != "" {
+		scope = mcp.CacheScopePrivate
+	}
 	return []mcpserver.ServerOption{
 		mcpserver.WithTitle(Title),
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithInstructions(s.instructions(cfg)),
 		mcpserver.WithToolCapabilities(true),
+		mcpserver.WithResourceCapabilities(false, true),
+		mcpserver.WithPromptCapabilities(true),
+		mcpserver.WithCompletions(),
 		mcpserver.WithPaginationLimit(pageSize),
-		mcpserver.WithCacheHints(60_000, mcp.CacheScopePublic),
+		mcpserver.WithCacheHints(60_000, scope),
+		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
+		mcpserver.WithMethodCacheHints(mcp.MethodResourcesRead, 10_000, mcp.CacheScopePrivate),
 	}
 }
 
@@ -149,6 +165,9 @@ func (s *Server) options(cfg Config) []mcpserver.ServerOption {
 // profile that has a listed tool.
 func (s *Server) instructions(cfg Config) string {
 	words := []string{"Paths are relative to the workspace, the only directory these tools can reach. A result that was cut says how to get the rest."}
+	if s.http.handles() {
+		words = append(words, "Pass the listId you were given to every later call on that list.")
+	}
 	if cfg.ReadOnly {
 		words = append(words, "This server is read-only.")
 	}

@@ -18,7 +18,7 @@ import (
 // Bounds of memory, in KB, of a server that many use.
 const (
 	manyClientsKB  = 150 << 10
-	manySessionsKB = 100 << 10
+	manySessionsKB = 80 << 10
 )
 
 // TestManyClients lets 64 clients of both eras make 100 calls each, every fifth

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -60,7 +58,7 @@ func newClients(open func(string) (*tools.Session, func())) *clients {
 func (c *clients) create() *client {
 	id := newSessionID()
 	k := &client{
-		session: &session{id: id, notes: make(chan mcp.JSONRPCNotification, noteBacklog)},
+		session: &session{id: id},
 		calls:   map[string]context.CancelFunc{}, asks: map[string]chan answer{},
 	}
 	k.tools, k.end = c.open(id)

@@ -84,6 +84,9 @@ func (c *clients) listen(ctx context.Context, k *client, h handler) (context.Con
 	if k.ended {
 		cancel()
 	}
+	if k.notes == nil {
+		k.notes = make(chan mcp.JSONRPCNotification, noteBacklog)
+	}
 	if k.streams++; k.streams == 1 {
 		_ = h.RegisterSession(ctx, k.session) // its id is its own
 	}

@@ -93,7 +93,18 @@ func New(cfg Config) (*Server, error) {
 	for _, c := range s.chosen {
 		s.mcp.AddTools(c.tool.Bind(s.env, c.profile))
 	}
+	if extras.register != nil {
+		extras.register(s)
+	}
 	return s, nil
+}
+
+// extras are what a build with the tag conformance adds: fixtures that the
+// official test suite wants to find in a server. Every other build has none.
+var extras struct {
+	options   []mcpserver.ServerOption
+	register  func(*Server)
+	intercept func(*request) (any, *rpcError, bool)
 }
 
 func (s *Server) selectTools(cfg Config) error {
@@ -146,7 +157,7 @@ func (s *Server) options(cfg Config) []mcpserver.ServerOption {
 	if s.http != nil && s.http.Token != "" {
 		scope = mcp.CacheScopePrivate
 	}
-	return []mcpserver.ServerOption{
+	return append([]mcpserver.ServerOption{
 		mcpserver.WithTitle(Title),
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithInstructions(s.instructions(cfg)),
@@ -158,7 +169,7 @@ func (s *Server) options(cfg Config) []mcpserver.ServerOption {
 		mcpserver.WithCacheHints(60_000, scope),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesRead, 10_000, mcp.CacheScopePrivate),
-	}
+	}, extras.options...)
 }
 
 // instructions are the words for the model: the server's own, then those of each

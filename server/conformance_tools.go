@@ -57,8 +57,8 @@ func addFixtureTools(m *mcpserver.MCPServer) {
 		return fixtureText("prompts/list_changed was sent"), nil
 	})
 	addAskingTools(m)
-	m.AddTool(mcp.NewTool("test_custom_headers", mcp.WithDescription("A fixture."), mcp.WithRawInputSchema(json.RawMessage(
-		`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}},"required":["region"]}`))), answers(mcp.NewTextContent("ok")))
+	m.AddTool(mcp.NewToolWithRawSchema("test_custom_headers", "A fixture.", json.RawMessage(
+		`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}},"required":["region"]}`)), answers(mcp.NewTextContent("ok")))
 	m.AddTool(mcp.NewToolWithRawSchema("json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features", json.RawMessage(schema2020)), answers(mcp.NewTextContent("ok")))
 }
 

@@ -89,7 +89,7 @@ func (h *streamable) post(w http.ResponseWriter, r *http.Request) *httpFault {
 		return nil
 	case modern:
 		return h.serveModern(w, r, &req)
-	case string(unquoteMethod(&m)) == methodInitialize && m.id != nil:
+	case req.method == methodInitialize && m.id != nil:
 		return h.initialize(w, r, &req)
 	}
 	return h.serveLegacy(w, r, &m, &req)
@@ -113,13 +113,6 @@ func readPosted(body []byte) (m message, f *httpFault) {
 		}
 	}
 	return m, nil
-}
-
-func unquoteMethod(m *message) []byte {
-	if m.method == nil {
-		return nil
-	}
-	return unquote(m.method)
 }
 
 // serveModern serves a request of the era without sessions. Its commands run in
@@ -198,7 +191,7 @@ func (h *streamable) initialize(w http.ResponseWriter, r *http.Request, req *req
 
 // serveLegacy serves a message within a session.
 func (h *streamable) serveLegacy(w http.ResponseWriter, r *http.Request, m *message, req *request) *httpFault {
-	cancels := m.id == nil && string(unquoteMethod(m)) == methodCancelled
+	cancels := m.id == nil && req.method == methodCancelled
 	if cancels && r.Header.Get(headerSession) == "" {
 		w.WriteHeader(http.StatusAccepted)
 		return nil

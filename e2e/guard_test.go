@@ -233,7 +233,7 @@ func TestUnixSocket(t *testing.T) {
 	if out, _ := second.CombinedOutput(); second.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "another server answers") {
 		t.Errorf("a second server: %s", out)
 	}
-	if out, err := exec.Command(binary, "healthcheck", "--listen", "unix:"+path).CombinedOutput(); err != nil {
+	if out, err := exec.Command(binary, "healthcheck", "--transport", "http", "--listen", "unix:"+path).CombinedOutput(); err != nil {
 		t.Errorf("healthcheck: %v %s", err, out)
 	}
 	s.cmd.Process.Signal(syscall.SIGTERM)
@@ -261,11 +261,11 @@ func TestTLSAndHealthcheck(t *testing.T) {
 	}
 	resp.Body.Close()
 	listen := strings.TrimPrefix(s.base, "https://")
-	if out, err := exec.Command(binary, "healthcheck", "--listen", listen, "--tls-cert", cert).CombinedOutput(); err != nil {
+	if out, err := exec.Command(binary, "healthcheck", "--transport", "http", "--listen", listen, "--tls-cert", cert).CombinedOutput(); err != nil {
 		t.Errorf("healthcheck: %v %s", err, out)
 	}
 	s.kill()
-	if err := exec.Command(binary, "healthcheck", "--listen", listen).Run(); err == nil {
+	if err := exec.Command(binary, "healthcheck", "--transport", "http", "--listen", listen).Run(); err == nil {
 		t.Error("a dead server is healthy")
 	}
 }

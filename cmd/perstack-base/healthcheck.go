@@ -19,12 +19,14 @@ func healthcheckCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "healthcheck [URL]",
 		Short: "Ask a server whether it is there, for containers without other tools",
-		Long:  "Ask the server at URL, or at the address of --listen on this machine, whether it is there.\nExit code 1 means that it is not.",
+		Long:  "Ask the server at URL, or at the address of --listen on this machine, whether it is there.\nExit code 1 means that it is not. With --transport stdio there is nothing to ask.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			url := ""
 			if len(args) == 1 {
 				url = args[0]
+			} else if o.web.transport == "stdio" {
+				return nil
 			}
 			if err := checkHealth(cmd.Context(), &o.web, url); err != nil {
 				return failure{err}

@@ -72,11 +72,10 @@ func (h *sse) get(w http.ResponseWriter, r *http.Request) *httpFault {
 		return nil // the stream ends without an address
 	}
 	defer c.silence()
-	if e.send("endpoint", []byte(pathMessage+"?sessionId="+id)) != nil {
-		return nil
+	defer h.add(id, c)() // before its address is known
+	if e.send("endpoint", []byte(pathMessage+"?sessionId="+id)) == nil {
+		h.serve(r.Context(), c, e)
 	}
-	defer h.add(id, c)()
-	h.serve(r.Context(), c, e)
 	return nil
 }
 

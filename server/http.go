@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -145,10 +146,10 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *httpFault) {
 	switch {
 	case errors.As(err, &large):
 		drain(r)
-		text := "message exceeds the limit of 8388608 bytes; send the content in smaller parts"
-		return nil, &httpFault{status: http.StatusRequestEntityTooLarge, err: invalidRequest(text)}
+		text := fmt.Sprintf("message exceeds the limit of %d bytes; send the content in smaller parts", maxMessage)
+		return nil, refuse(http.StatusRequestEntityTooLarge, text)
 	case errors.As(err, &network) && network.Timeout():
-		return nil, &httpFault{status: http.StatusRequestTimeout, err: invalidRequest("the body was not complete within 30 s")}
+		return nil, refuse(http.StatusRequestTimeout, "the body was not complete within 30 s")
 	case err != nil:
 		return nil, &httpFault{status: http.StatusBadRequest, err: &rpcError{Code: mcp.PARSE_ERROR, Message: "the body could not be read"}}
 	}
@@ -156,7 +157,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *httpFault) {
 	return trimMessage(body), nil
 }
 
-// accepts says whether the client reads event streams.
+// accepts says whether the client reads answers of a kind; one that says nothing
+// reads all.
 func accepts(r *http.Request, kind string) bool {
 	all := strings.Join(r.Header.Values("Accept"), ",")
 	return all == "" || strings.Contains(all, "*/*") || strings.Contains(strings.ToLower(all), kind)

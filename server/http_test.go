@@ -260,3 +260,38 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// FuzzPost posts what it likes, with and without a session: nothing breaks, and
+// every refusal is a JSON-RPC error.
+func FuzzPost(f *testing.F) {
+	for _, seed := range []string{hello, "", "{", "[]", `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"x"}`,
+		`{"jsonrpc":"2.0","id":"srv-1","error":{}}`, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, postedCall(3, "echo", `{"text":"x"}`)} {
+		f.Add(seed, true, "2026-07-28")
+		f.Add(seed, false, "")
+	}
+	b := newBench()
+	h := &streamable{cfg: b.config().connConfig, ending: f.Context(), clients: newClients(noShell), open: noShell, tool: func(string) *mcp.Tool { return nil }}
+	h.cfg.log = slog.New(slog.DiscardHandler)
+	web := newGuard(&HTTP{}, false, h)
+	k := h.clients.create()
+	h.clients.keep(k)
+	f.Fuzz(func(t *testing.T, body string, inSession bool, version string) {
+		if strings.Contains(body, "gate") || strings.Contains(body, "lane") || strings.Contains(body, "deaf") || strings.Contains(body, "ask") {
+			return // they wait for somebody
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+pathMCP, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		if inSession {
+			r.Header.Set(headerSession, k.id)
+		}
+		r.Header.Set("MCP-Protocol-Version", version)
+		w := httptest.NewRecorder()
+		web.ServeHTTP(w, r)
+		if w.Code >= 500 || w.Code >= 400 && !strings.Contains(w.Body.String(), `"error":{`) {
+			t.Errorf("%q: %d %s", body, w.Code, w.Body)
+		}
+	})
+}

@@ -73,7 +73,10 @@ func (h *sse) get(w http.ResponseWriter, r *http.Request) *httpFault {
 	}
 	defer c.silence()
 	defer h.add(id, c)() // before its address is known
-	if e.send("endpoint", []byte(pathMessage+"?sessionId="+id)) == nil {
+	c.wmu.Lock()
+	err = e.send("endpoint", []byte(pathMessage+"?sessionId="+id))
+	c.wmu.Unlock()
+	if err == nil {
 		h.serve(r.Context(), c, e)
 	}
 	return nil

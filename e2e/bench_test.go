@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,56 +51,107 @@ func BenchmarkColdStart(b *testing.B) {
 	})
 }
 
+// A raw client writes one request and reads one line: it costs next to nothing
+// beside the server.
+type rawClient struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startRaw(b *testing.B, dir string, args ...string) (*rawClient, *exec.Cmd) {
+	b.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	return &rawClient{in, bufio.NewReaderSize(out, 1<<20)}, cmd
+}
+
+func (c *rawClient) call(b *testing.B, line []byte) {
+	if _, err := c.in.Write(line); err != nil {
+		b.Fatal(err)
+	}
+	answer, err := c.out.ReadSlice('\n')
+	if err != nil || bytes.Contains(answer, []byte(`"isError":true`)) || !bytes.Contains(answer, []byte(`"result"`)) {
+		b.Fatalf("%.300s (%v)", answer, err)
+	}
+}
+
 // BenchmarkStdio measures calls through the real binary, one after another. The
 // comparator is attemptCompletion, the call that does nothing.
 func BenchmarkStdio(b *testing.B) {
 	dir := workspace(b)
-	files := map[string]string{"small.txt": strings.Repeat("0123456789abcde\n", 64), "edit.txt": strings.Repeat("some line of text\n", 5800)}
-	for name, content := range files {
+	for name, content := range map[string]string{
+		"small.txt": strings.Repeat("0123456789abcde\n", 64), "edit.txt": strings.Repeat("some line of text\n", 5800),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			b.Fatal(err)
 		}
 	}
-	writeBig(b, filepath.Join(dir, "big.txt"), 100<<20)
-	for _, bench := range []struct{ name, tool, args string }{
+	benchmarkCalls(b, dir, []callBenchmark{
 		{"noop", "attemptCompletion", `{}`},
 		{"todo", "todo", `{"completedTodos":[]}`},
 		{"read-1KB", "readTextFile", `{"path":"small.txt"}`},
-		{"tail-of-100MB", "readTextFile", `{"path":"big.txt","from":-10}`},
 		{"write-4KB", "writeTextFile", `{"path":"out.txt","text":"` + strings.Repeat("x", 4096) + `"}`},
 		{"edit-100KB", "editTextFile", `{"path":"edit.txt","oldText":"line of text\n","newText":"line of text\n"}`},
 		{"exec-true", "exec", `{"command":"true","args":[],"env":{},"cwd":"","stdout":true,"stderr":true}`},
+	})
+	big := filepath.Join(dir, "big.txt")
+	writeBig(b, big, 100<<20)
+	benchmarkCalls(b, dir, []callBenchmark{
+		{"tail-of-100MB", "readTextFile", `{"path":"big.txt","from":-10}`},
 		{"output-10MB", "exec", `{"command":"head","args":["-c","10000000","big.txt"],"env":{},"cwd":"","stdout":true,"stderr":true}`},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			c := start(b, dir, "serve")
-			c.initialize()
-			for b.Loop() {
-				result, err := c.call(bench.tool, json.RawMessage(bench.args))
-				if err != nil || result.IsError {
-					b.Fatal(result, err)
-				}
-			}
-			b.ReportMetric(float64(peakKB(b, c.cmd.Process.Pid))/1024, "peak-MB")
-		})
-	}
+	})
 	b.Run("floor=scan-100MB", func(b *testing.B) {
-		chunk := make([]byte, 256<<10)
 		for b.Loop() {
-			file, err := os.Open(filepath.Join(dir, "big.txt"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			for lines := 0; ; {
-				n, err := file.Read(chunk)
-				lines += bytes.Count(chunk[:n], []byte{'\n'})
-				if err != nil {
-					break
-				}
-			}
-			file.Close()
+			scan(b, big)
 		}
 	})
+}
+
+type callBenchmark struct{ name, tool, args string }
+
+func benchmarkCalls(b *testing.B, dir string, calls []callBenchmark) {
+	for _, call := range calls {
+		b.Run(call.name, func(b *testing.B) {
+			c, cmd := startRaw(b, dir, "serve")
+			line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", call.tool, call.args)
+			for b.Loop() {
+				c.call(b, line)
+			}
+			b.ReportMetric(float64(peakKB(b, cmd.Process.Pid))/1024, "peak-MB")
+		})
+	}
+}
+
+// scan counts the lines of a file, which is the least that its last lines cost
+// when their number is wanted too.
+func scan(b *testing.B, path string) (lines int) {
+	file, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	for chunk := make([]byte, 256<<10); ; {
+		n, err := file.Read(chunk)
+		lines += bytes.Count(chunk[:n], []byte{'\n'})
+		if err != nil {
+			return lines
+		}
+	}
 }
 
 func writeBig(t testing.TB, path string, size int) {
@@ -168,7 +221,11 @@ func TestMemoryIsBounded(t *testing.T) {
 			if err != nil || result.IsError {
 				t.Fatal(result, err)
 			}
-			if got := peakKB(t, server.cmd.Process.Pid); got > c.most {
+			measure := peakKB
+			if c.name == "idle" {
+				measure = residentKB
+			}
+			if got := measure(t, server.cmd.Process.Pid); got > c.most {
 				t.Errorf("the server grew to %d KB, more than %d", got, c.most)
 			}
 		})

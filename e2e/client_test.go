@@ -143,17 +143,22 @@ func (c *client) send(method string, params any) (id string, answer chan message
 	id, answer = fmt.Sprint(c.nextID), make(chan message, 1)
 	c.waiting[id] = answer
 	c.mu.Unlock()
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": c.stamped(params)})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.deliver(append(line, '\n'))
+	c.writeMessage(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method}, c.stamped(params))
 	return id, answer
 }
 
 func (c *client) notify(method string, params any) {
 	c.t.Helper()
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+	c.writeMessage(map[string]any{"jsonrpc": "2.0", "method": method}, params)
+}
+
+// writeMessage writes one message; nil params are left out.
+func (c *client) writeMessage(message map[string]any, params any) {
+	c.t.Helper()
+	if params != nil {
+		message["params"] = params
+	}
+	line, err := json.Marshal(message)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -74,10 +74,10 @@ type listKeeper struct {
 	id string
 }
 
-var givenID = regexp.MustCompile(`,?"listId":"(todo_[\w-]{22})"`)
+var givenID = regexp.MustCompile(`(?:,?"listId":"|\nlistId: )(todo_[\w-]{22})(?:"|$)`)
 
 // keepsList are the tools that work on a list.
-var keepsList = map[string]bool{"todo": true, "clearTodo": true, "attemptCompletion": true}
+var keepsList = map[string]bool{"todo": true, "clearTodo": true, "attemptCompletion": true, "update_plan": true}
 
 func (k *listKeeper) call(tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	if keepsList[tool] && k.id != "" {
@@ -96,7 +96,9 @@ func (k *listKeeper) call(tool string, args json.RawMessage) (*mcp.CallToolResul
 			k.id = m[1]
 			block.Text = strings.Replace(block.Text, m[0], "", 1)
 			result.Content[0] = block
-			result.RawStructuredContent = json.RawMessage(block.Text)
+			if result.RawStructuredContent != nil {
+				result.RawStructuredContent = json.RawMessage(block.Text)
+			}
 		}
 	}
 	return result, nil

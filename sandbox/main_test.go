@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 func serveForTest(script string) {
-	c, err := NewCommands(Config{Dir: os.TempDir()})
+	c, err := NewCommands(Config{Dir: os.TempDir(), Sandbox: Mode(os.Getenv(testMode))})
 	if err != nil {
 		panic(err)
 	}

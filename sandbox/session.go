@@ -16,22 +16,39 @@ type session struct {
 	dir string
 	tmp string
 	env []string // the host's, with the private directories
+
+	cage    *cage   // nil: commands are not confined
+	retired []*cage // of directories that a command removed; commands may still run in them
 }
+
+// privatePrefix begins the name of every private directory.
+const privatePrefix = "perstack-base-"
 
 func tmpOf(dir string) string  { return filepath.Join(dir, "tmp") }
 func homeOf(dir string) string { return filepath.Join(dir, "home") }
 
-// open makes the directories, also again when a command removed them.
-func (s *session) open(c *Commands) error {
+// open makes the directories, also again when a command removed them, and
+// returns the cage for the next command, nil where commands are not confined.
+func (s *session) open(c *Commands) (*cage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.make(c); err != nil {
+		return nil, err
+	}
+	return s.cage, nil
+}
+
+func (s *session) make(c *Commands) error {
+	if err := c.confinement.refuse(); err != nil {
+		return err
+	}
 	if s.dir == "" {
-		dir, err := os.MkdirTemp("", "perstack-base-")
+		dir, err := os.MkdirTemp("", privatePrefix)
 		if err != nil {
 			return err
 		}
 		s.dir, s.tmp = dir, tmpOf(dir)
-		s.env = s.private(c.env, c.cfg.PrivateHome)
+		s.env = s.private(c.env(), c.confinement.confined())
 		c.guard.dirBegins(dir)
 	}
 	if _, err := os.Lstat(s.tmp); err == nil {
@@ -40,7 +57,23 @@ func (s *session) open(c *Commands) error {
 	if err := os.MkdirAll(s.tmp, 0o700); err != nil {
 		return err
 	}
-	return os.MkdirAll(homeOf(s.dir), 0o700)
+	if err := os.MkdirAll(homeOf(s.dir), 0o700); err != nil {
+		return err
+	}
+	return s.confine(c)
+}
+
+// confine makes the session's cage. A directory that was made again is another
+// one to the kernel, so its cage is made again too.
+func (s *session) confine(c *Commands) (err error) {
+	if !c.confinement.confined() {
+		return nil
+	}
+	if s.cage != nil {
+		s.retired = append(s.retired, s.cage)
+	}
+	s.cage, err = c.confinement.cage(s.dir)
+	return err
 }
 
 // mark is the TMPDIR by which processes of the session are known, empty before the first command.
@@ -69,6 +102,11 @@ func (s *session) close(guard *watchdog) {
 	if s.dir == "" {
 		return
 	}
+	for _, cage := range append(s.retired, s.cage) {
+		if cage != nil {
+			_ = cage.Close()
+		}
+	}
 	removeTree(s.dir)
 	guard.dirEnds(s.dir)
 	s.dir = ""
@@ -77,7 +115,7 @@ func (s *session) close(guard *watchdog) {
 // removeTree removes dir also when directories in it are not writable, as
 // those of a Go module cache are.
 func removeTree(dir string) {
-	if !strings.HasPrefix(filepath.Base(dir), "perstack-base-") || os.RemoveAll(dir) == nil {
+	if !strings.HasPrefix(filepath.Base(dir), privatePrefix) || os.RemoveAll(dir) == nil {
 		return
 	}
 	root, err := os.OpenRoot(dir)

@@ -237,6 +237,21 @@ func (l *line) wait(tags ...string) {
 	}
 }
 
+// exchange sends a stream and returns n lines of answers, all that there are.
+// Unlike talk it keeps the input open until they are in: long messages may
+// take longer than the end of input leaves them.
+func exchange(t *testing.T, in string, n int) string {
+	t.Helper()
+	l := dial(t, nil)
+	l.send(in)
+	var out strings.Builder
+	for range n {
+		out.WriteString(l.next() + "\n")
+	}
+	l.end()
+	return out.String()
+}
+
 // end closes the input, expects the given output and a clean end.
 func (l *line) end(lines ...string) {
 	l.t.Helper()

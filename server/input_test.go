@@ -166,15 +166,15 @@ func TestOversizedInput(t *testing.T) {
 			if c.want != "" {
 				want = append(want, c.want)
 			}
-			sameLines(t, talk(t, c.in+"\n"+ping+"\n"), want)
+			sameLines(t, exchange(t, c.in+"\n"+ping, len(want)), want)
 		})
 	}
 }
 
 func TestOversizedOutput(t *testing.T) {
-	out := talk(t, toolCall("1", "big", `{"n":9000000}`)+"\n"+
+	out := exchange(t, toolCall("1", "big", `{"n":9000000}`)+"\n"+
 		`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"x://big"}}`+"\n"+
-		`{"jsonrpc":"2.0","id":3,"method":"`+strings.Repeat("m", maxMessage-50)+`"}`)
+		`{"jsonrpc":"2.0","id":3,"method":"`+strings.Repeat("m", maxMessage-50)+`"}`, 3)
 	if len(out) > 10000 {
 		t.Fatalf("wrote %d bytes", len(out))
 	}
@@ -192,7 +192,7 @@ func TestOversizedOutput(t *testing.T) {
 // The longest id leaves no room for an answer that carries it.
 func TestIDTooLongToEcho(t *testing.T) {
 	id := `"` + strings.Repeat("i", maxMessage-50) + `"`
-	sameLines(t, talk(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"x"}`), []string{refusal("null", -32601, "Method x not found")})
+	sameLines(t, exchange(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"x"}`, 1), []string{refusal("null", -32601, "Method x not found")})
 }
 
 func TestEras(t *testing.T) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -44,20 +43,15 @@ func recycle(b *bytes.Buffer) {
 	}
 }
 
-// appendJSON writes v without a line end. Text stays as it is: < is not \u003c.
+// appendJSON writes v without a line end, results of tools the short way.
 func appendJSON(b *bytes.Buffer, v any) error {
-	if r, ok := v.(*mcp.CallToolResult); ok { // compacts itself; the encoder would do so once more
-		text, err := r.MarshalJSON()
-		b.Write(text)
-		return err
+	switch r := v.(type) {
+	case *mcp.CallToolResult:
+		return appendResult(b, r)
+	case mcp.CallToolResult:
+		return appendResult(b, &r)
 	}
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	if n := b.Len(); err == nil && n > 0 {
-		b.Truncate(n - 1)
-	}
-	return err
+	return appendEncoded(b, v)
 }
 
 // encodeAnswer makes the line that answers id, nil for null, with its member

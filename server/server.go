@@ -19,12 +19,14 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/baseagent"
 	"github.com/perstack-ai/perstack-base/tools/perstack"
+	"github.com/perstack-ai/perstack-base/tools/vski"
 )
 
 // Profiles are the profiles of this binary, in the order in which their
 // instructions are given. The one list.
-var Profiles = []*tools.Profile{perstack.Profile}
+var Profiles = []*tools.Profile{perstack.Profile, baseagent.Profile, vski.Profile}
 
 // DefaultTools is the selection when --tools says nothing.
 var DefaultTools = []string{perstack.Profile.Name}
@@ -53,9 +55,15 @@ type Config struct {
 	MaxOutput int              // bytes of text in a result; 0 = each profile's own budget
 	Timeout   time.Duration    // of commands that ask for none; 0 = each tool's own
 	PassEnv   []string         // patterns of withheld variable names that commands may see
-	Version   string           // shown to clients; "" = "dev"
-	Log       *slog.Logger     // nil = silent
-	HTTP      *HTTP            // for ServeListener; nil = stdio
+
+	Sandbox    sandbox.Mode // how far commands are confined
+	Network    bool         // commands may use the network
+	AllowRead  []string     // absolute paths that commands may read besides
+	AllowWrite []string     // absolute paths that commands may write besides
+
+	Version string       // shown to clients; "" = "dev"
+	Log     *slog.Logger // nil = silent
+	HTTP    *HTTP        // for ServeListener; nil = stdio
 }
 
 // A Server serves one workspace. Make one with [New], end it with Close.
@@ -139,13 +147,16 @@ func (s *Server) openWorkspace(cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
-	s.commands, err = sandbox.NewCommands(sandbox.Config{Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv})
+	s.commands, err = sandbox.NewCommands(sandbox.Config{
+		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv,
+		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
+	})
 	if err != nil {
 		return errors.Join(err, files.Close())
 	}
 	s.env = &tools.Env{
 		Files: files, Limits: limits, Log: cfg.Log,
-		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly, Handles: s.http.handles()},
+		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly, CommandRules: s.commands.Rules, Handles: s.http.handles()},
 	}
 	return nil
 }
@@ -196,6 +207,12 @@ func (s *Server) instructions(cfg Config) string {
 func (s *Server) Close() error {
 	return errors.Join(s.commands.Close(), s.env.Files.Close())
 }
+
+// Workspace returns the directory that is served, all links resolved.
+func (s *Server) Workspace() string { return s.env.Files.Root() }
+
+// Commands returns what runs the server's commands, for a look at how they are confined.
+func (s *Server) Commands() *sandbox.Commands { return s.commands }
 
 // Kill ends every command at once.
 func (s *Server) Kill() { s.commands.Kill() }

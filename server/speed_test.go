@@ -125,6 +125,9 @@ func BenchmarkCall(b *testing.B) {
 
 // A long message leaves no more behind than it needs.
 func TestMemoryAfterALongMessage(t *testing.T) {
+	if raced {
+		t.Skip("the race detector needs memory of its own")
+	}
 	c := spawn(t, "conn")
 	reply := c.call(t, toolCall("1", "echo", `{"text":"`+strings.Repeat("x", 7<<20)+`"}`))
 	if len(reply) < 7<<20 {

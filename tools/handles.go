@@ -20,7 +20,9 @@ const (
 func AdaptListID(env *Env, l *Listing) {
 	if !env.Settings.Handles {
 		l.Input.Remove("listId")
-		l.Output.Remove("listId")
+		if l.Output != nil {
+			l.Output.Remove("listId")
+		}
 	}
 }
 

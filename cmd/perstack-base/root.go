@@ -15,7 +15,8 @@ PERSTACK_BASE_MAX_OUTPUT.`
 const examples = `  perstack-base                                      serve the current directory
   perstack-base --workspace ~/project --read-only    look, but do not touch
   perstack-base call readTextFile path=README.md     run one tool from the shell
-  perstack-base tools                                what a client will see`
+  perstack-base tools                                what a client will see
+  perstack-base doctor                               what the kernel enforces here`
 
 // rootCommand builds the command tree. Bare, it serves.
 func rootCommand() *cobra.Command {
@@ -34,6 +35,6 @@ func rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 	o.register(root.PersistentFlags())
-	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), healthcheckCommand(o), versionCommand())
+	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), doctorCommand(o), healthcheckCommand(o), versionCommand())
 	return root
 }

@@ -32,6 +32,7 @@ func serve(ctx context.Context, o *options) error {
 		return err
 	}
 	defer s.Close()
+	warnUnconfined(s)
 	go func() {
 		<-ctx.Done()
 		killOnSignal(s)
@@ -58,6 +59,13 @@ func serveHTTP(ctx context.Context, o *options, s *server.Server, cfg *server.HT
 	return nil
 }
 
+// warnUnconfined says in one line when the kernel does not keep commands in.
+func warnUnconfined(s *server.Server) {
+	if ok, why := s.Commands().Confined(); !ok {
+		fmt.Fprintf(os.Stderr, "perstack-base: commands are not confined: %s (perstack-base doctor tells more)\n", why)
+	}
+}
+
 // claimStdout takes standard output for the protocol alone: whatever else prints
 // goes to standard error from here on.
 func claimStdout() *os.File {
@@ -68,7 +76,9 @@ func claimStdout() *os.File {
 
 // banner tells a person at a terminal what is going on. A program sees nothing.
 func banner(o *options) {
-	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	in, err := os.Stdin.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	if err != nil || in.Mode()&os.ModeCharDevice == 0 || nullErr == nil && os.SameFile(in, null) {
 		return
 	}
 	dir, err := filepath.Abs(o.workspace)

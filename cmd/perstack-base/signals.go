@@ -19,3 +19,8 @@ func killOnSignal(s *server.Server) {
 	s.Kill()
 	os.Exit(exitFailed)
 }
+
+// surviveBrokenPipe keeps a write to a client that has gone from ending the
+// process before its children are ended. The signal is taken, not ignored:
+// children would inherit that it is ignored.
+func surviveBrokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -110,7 +110,7 @@ func TestViewSendsWhatFitsAsItIs(t *testing.T) {
 
 func TestViewScales(t *testing.T) {
 	for _, c := range []struct{ w, h, wantW, wantH int }{
-		{4096, 100, 2048, 50}, {100, 1536, 50, 768}, {2048, 768, 2048, 768}, {1000, 1000, 768, 768}, {9000, 1, 2048, 1}, {2049, 768, 2048, 768},
+		{4096, 10, 2048, 5}, {10, 1536, 5, 768}, {2048, 7, 2048, 7}, {900, 800, 864, 768}, {9000, 1, 2048, 1}, {2049, 768, 2048, 768},
 	} {
 		for _, typ := range []Type{PNG, JPEG, GIF} {
 			got, err := viewBytes(encoded(t, typ, picture(c.w, c.h)))

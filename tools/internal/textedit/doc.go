@@ -61,14 +61,18 @@ func (e *PastEndError) Error() string {
 	return fmt.Sprintf("offset %d is past the end (%d lines)", e.Offset, e.Lines)
 }
 
-// readHead checks the beginning of a file and tells whether a BOM stands there.
-func readHead(r io.ReaderAt, size int64) (bom bool, err error) {
-	head := make([]byte, min(size, sniffBytes))
-	n, err := readAt(r, head, 0)
-	if err != nil {
-		return false, err
+// openText checks the beginning of a file and tells whether a BOM stands there.
+// Read on from what it returns.
+func openText(r io.ReaderAt, size int64) (text io.ReaderAt, bom bool, err error) {
+	if text, err = buffered(r, size); err != nil {
+		return nil, false, err
 	}
-	return bytes.HasPrefix(head[:n], utf8BOM), checkHead(head[:n])
+	head := make([]byte, min(size, sniffBytes))
+	n, err := readAt(text, head, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	return text, bytes.HasPrefix(head[:n], utf8BOM), checkHead(head[:n])
 }
 
 var utf8BOM = []byte("\uFEFF")

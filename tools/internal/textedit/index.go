@@ -24,6 +24,20 @@ func readAt(r io.ReaderAt, p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// smallBytes is up to what size a file is read at once: one system call, and no
+// more memory than a result.
+const smallBytes = 64 << 10
+
+// buffered returns a small file's content, and any other file as it is.
+func buffered(r io.ReaderAt, size int64) (io.ReaderAt, error) {
+	if size > smallBytes {
+		return r, nil
+	}
+	data := make([]byte, size)
+	n, err := readAt(r, data, 0)
+	return bytes.NewReader(data[:n]), err
+}
+
 // ends says what ends a line.
 type ends bool
 

@@ -15,7 +15,7 @@ import (
 // middle. r has size bytes; NUL near its beginning is a *NotTextError, an offset
 // behind the last line a *PastEndError.
 func ReadNumbered(r io.ReaderAt, size, offset, limit int64, maxBytes int) (string, error) {
-	bom, err := readHead(r, size)
+	r, bom, err := openText(r, size)
 	if err != nil {
 		return "", err
 	}

@@ -19,7 +19,8 @@ type Slice struct {
 // fit alone the beginning. r has size bytes; NUL near its beginning is a
 // *NotTextError.
 func ReadSlice(r io.ReaderAt, size int64, from, to *int64, budget int) (Slice, error) {
-	if _, err := readHead(r, size); err != nil {
+	r, _, err := openText(r, size)
+	if err != nil {
 		return Slice{}, err
 	}
 	s := slicer{x: newIndex(r, size, onlyLF)}

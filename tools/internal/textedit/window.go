@@ -29,7 +29,8 @@ type Window struct {
 // bytes: whole lines, or the beginning of a first line that does not fit, without
 // its LF. r has size bytes; NUL near its beginning is a *NotTextError.
 func ReadWindow(r io.ReaderAt, size, offset, limit int64, numbers bool, budget int) (Window, error) {
-	if _, err := readHead(r, size); err != nil {
+	r, _, err := openText(r, size)
+	if err != nil {
 		return Window{}, err
 	}
 	x := newIndex(r, size, onlyLF)

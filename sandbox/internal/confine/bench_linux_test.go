@@ -1,0 +1,74 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+// BenchmarkTrue runs the ways to execute true in turn, so that what else the
+// machine does falls on all of them alike, and reports the median of each.
+func BenchmarkTrue(b *testing.B) {
+	ws := b.TempDir()
+	policy := DefaultPolicy(Inputs{Workspace: ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH")})
+	fresh, err := New(policy, Options{Spare: -1})
+	if err != nil {
+		b.Skip(err)
+	}
+	defer fresh.Close()
+	spare, _ := New(policy, Options{Spare: 1})
+	defer spare.Close()
+	ways := []struct {
+		name string
+		run  func() error
+	}{
+		{"plain", func() error { return exec.Command("/bin/true").Run() }},
+		{"confined", func() error { return runIn(fresh, exec.Command("/bin/true")) }},
+		{"spare", func() error { return runIn(spare, exec.Command("/bin/true")) }},
+	}
+	if bwrap, err := exec.LookPath("bwrap"); err == nil {
+		ways = append(ways, struct {
+			name string
+			run  func() error
+		}{"bwrap", func() error {
+			return exec.Command(bwrap, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "/bin/true").Run()
+		}})
+	}
+	times := make([][]time.Duration, len(ways))
+	for b.Loop() {
+		for i, way := range ways {
+			time.Sleep(2 * refillDelay) // a spare is made meanwhile
+			start := time.Now()
+			if err := way.run(); err != nil {
+				b.Fatal(err)
+			}
+			times[i] = append(times[i], time.Since(start))
+		}
+	}
+	for i, way := range ways {
+		slices.Sort(times[i])
+		b.ReportMetric(float64(times[i][len(times[i])/2].Microseconds()), fmt.Sprintf("%s-us", way.name))
+	}
+}
+
+// runIn runs a command confined and waits for it.
+func runIn(c *Confiner, cmd *exec.Cmd) error {
+	if _, err := c.Start(starting(cmd)); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+func starting(cmd *exec.Cmd) func() (int, error) {
+	return func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	}
+}

@@ -1,0 +1,188 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"sort"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a filter can answer.
+const (
+	retAllow  = unix.SECCOMP_RET_ALLOW
+	retNotify = unix.SECCOMP_RET_USER_NOTIF
+)
+
+func retErrno(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
+
+// ownThread stands in a condition for the id of the thread that installs the
+// filter; it becomes known only then.
+const ownThread = 0x7ead7ead
+
+// A cond looks at the low word of one argument: equal to val after masking, or
+// with any a bit of mask set. not turns it round.
+type cond struct {
+	arg  int
+	mask uint32 // 0: all bits
+	val  uint32
+	any  bool
+	not  bool
+}
+
+// A clause answers then when every condition holds.
+type clause struct {
+	when []cond
+	then uint32
+}
+
+// A rule decides one system call: the first clause that holds, else otherwise.
+type rule struct {
+	nr        uint32
+	clauses   []clause
+	otherwise uint32
+}
+
+// Offsets in struct seccomp_data.
+const (
+	offNr   = 0
+	offArch = 4
+	offArgs = 16
+)
+
+const (
+	opLoad  = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	opAnd   = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+	opJeq   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	opJge   = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	opJgt   = unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K
+	opJset  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	opJump  = unix.BPF_JMP | unix.BPF_JA
+	opRet   = unix.BPF_RET | unix.BPF_K
+	noLabel = -1
+)
+
+// A program is BPF being written; labels are resolved by link.
+type program struct {
+	code   []unix.SockFilter
+	labels []int       // position of each label
+	jumps  map[int]int // position of a JA -> its label
+}
+
+func (p *program) emit(op uint16, k uint32, jt, jf uint8) {
+	p.code = append(p.code, unix.SockFilter{Code: op, Jt: jt, Jf: jf, K: k})
+}
+
+func (p *program) newLabel() int {
+	p.labels = append(p.labels, noLabel)
+	return len(p.labels) - 1
+}
+
+func (p *program) place(label int) { p.labels[label] = len(p.code) }
+
+func (p *program) jump(label int) {
+	p.jumps[len(p.code)] = label
+	p.emit(opJump, 0, 0, 0)
+}
+
+func (p *program) link() []unix.SockFilter {
+	for at, label := range p.jumps {
+		p.code[at].K = uint32(p.labels[label] - at - 1)
+	}
+	return p.code
+}
+
+// assemble writes a filter for one architecture: calls of any other are refused
+// as unknown, so are numbers above last, which did not exist when the rules were
+// written. Everything that no rule names is allowed. The numbers are searched by
+// halves, because the kernel runs the filter once per system call when it is
+// installed.
+func assemble(arch, last uint32, rules []rule) []unix.SockFilter {
+	rules = append([]rule(nil), rules...)
+	sort.Slice(rules, func(i, j int) bool { return rules[i].nr < rules[j].nr })
+	p := &program{jumps: map[int]int{}}
+	p.emit(opLoad, offArch, 0, 0)
+	p.emit(opJeq, arch, 1, 0)
+	p.emit(opRet, retErrno(unix.ENOSYS), 0, 0)
+	p.emit(opLoad, offNr, 0, 0)
+	p.emit(opJgt, last, 0, 1)
+	p.emit(opRet, retErrno(unix.ENOSYS), 0, 0)
+	bodies := make([]int, len(rules))
+	for i := range rules {
+		bodies[i] = p.newLabel()
+	}
+	p.search(rules, bodies)
+	for i, r := range rules {
+		p.place(bodies[i])
+		p.body(r)
+	}
+	return p.link()
+}
+
+func (p *program) search(rules []rule, bodies []int) {
+	if len(rules) <= 3 {
+		for i, r := range rules {
+			p.emit(opJeq, r.nr, 0, 1)
+			p.jump(bodies[i])
+		}
+		p.emit(opRet, retAllow, 0, 0)
+		return
+	}
+	mid := len(rules) / 2
+	right := p.newLabel()
+	p.emit(opJge, rules[mid].nr, 0, 1)
+	p.jump(right)
+	p.search(rules[:mid], bodies[:mid])
+	p.place(right)
+	p.search(rules[mid:], bodies[mid:])
+}
+
+func (p *program) body(r rule) {
+	for _, c := range r.clauses {
+		p.clause(c)
+	}
+	p.emit(opRet, r.otherwise, 0, 0)
+}
+
+// clause jumps past its own end as soon as a condition fails.
+func (p *program) clause(c clause) {
+	size := 1
+	for _, k := range c.when {
+		size += k.size()
+	}
+	end := len(p.code) + size
+	for _, k := range c.when {
+		p.emit(opLoad, uint32(offArgs+8*k.arg), 0, 0)
+		op, val := uint16(opJeq), k.val
+		if k.any {
+			op, val = opJset, k.mask
+		} else if k.mask != 0 {
+			p.emit(opAnd, k.mask, 0, 0)
+		}
+		miss := uint8(end - len(p.code) - 1)
+		if k.not {
+			p.emit(op, val, miss, 0)
+		} else {
+			p.emit(op, val, 0, miss)
+		}
+	}
+	p.emit(opRet, c.then, 0, 0)
+}
+
+func (k cond) size() int {
+	if !k.any && k.mask != 0 {
+		return 3
+	}
+	return 2
+}
+
+// forThread returns a copy of the filter with the thread's id filled in.
+func forThread(code []unix.SockFilter, tid int) []unix.SockFilter {
+	out := append([]unix.SockFilter(nil), code...)
+	for i := range out {
+		if out[i].Code == opJeq && out[i].K == ownThread {
+			out[i].K = uint32(tid)
+		}
+	}
+	return out
+}

@@ -1,0 +1,193 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Changing modes, owners and times is not Landlock's. The broker opens the object
+// first, asks where it is, and acts on what it opened. A confined process cannot
+// bring an object from outside below a writable root, so the answer stays true.
+
+// fileHandlers decide the calls that change what is known about a file.
+var fileHandlers = map[int32]func(*question) answer{
+	unix.SYS_FCHMOD:    func(q *question) answer { return q.chmod(q.byFD(q.arg(0)), q.args[1]) },
+	unix.SYS_FCHMODAT:  func(q *question) answer { return q.chmod(q.byPath(q.arg(0), q.args[1], 0), q.args[2]) },
+	unix.SYS_FCHMODAT2: func(q *question) answer { return q.chmod(q.byPath(q.arg(0), q.args[1], q.arg(3)), q.args[2]) },
+	unix.SYS_FCHOWN:    func(q *question) answer { return q.chown(q.byFD(q.arg(0)), q.arg(1), q.arg(2)) },
+	unix.SYS_FCHOWNAT: func(q *question) answer {
+		return q.chown(q.byPath(q.arg(0), q.args[1], q.arg(4)), q.arg(2), q.arg(3))
+	},
+	unix.SYS_UTIMENSAT: func(q *question) answer {
+		if q.args[1] == 0 { // futimens
+			return q.utime(q.byFD(q.arg(0)), readTimespecs)
+		}
+		return q.utime(q.byPath(q.arg(0), q.args[1], q.arg(3)), readTimespecs)
+	},
+}
+
+// An object is what a call names: an O_PATH descriptor of ours, or an error.
+type object struct {
+	fd   int
+	path string // where it is
+	e    unix.Errno
+}
+
+// byFD opens what a descriptor of the asker refers to.
+func (q *question) byFD(fd int) object {
+	return q.opened(unix.Open(q.proc("fd/%d", fd), unix.O_PATH|unix.O_CLOEXEC, 0))
+}
+
+// byPath opens what a path means to the asker. Its root is ours, for it can
+// neither change root nor make namespaces.
+func (q *question) byPath(dirfd int, from uint64, flags int) object {
+	path, e := q.path(from)
+	if e != 0 {
+		return object{e: e}
+	}
+	if path == "" {
+		if flags&unix.AT_EMPTY_PATH == 0 {
+			return object{e: unix.ENOENT}
+		}
+		if dirfd == unix.AT_FDCWD {
+			return q.opened(unix.Open(q.proc("cwd"), unix.O_PATH|unix.O_CLOEXEC, 0))
+		}
+		return q.byFD(dirfd)
+	}
+	follow := flags&unix.AT_SYMLINK_NOFOLLOW == 0
+	if fd, ok := q.descriptorPath(path); ok && follow {
+		return q.byFD(fd)
+	}
+	return q.opened(q.openPath(dirfd, path, follow))
+}
+
+// openPath opens a path from the asker's directory, through ordinary links only.
+func (q *question) openPath(dirfd int, path string, follow bool) (int, error) {
+	start := unix.AT_FDCWD
+	if !filepath.IsAbs(path) {
+		name := q.proc("cwd")
+		if dirfd != unix.AT_FDCWD {
+			name = q.proc("fd/%d", dirfd)
+		}
+		var err error
+		if start, err = unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+			return -1, unix.EBADF
+		}
+		defer unix.Close(start)
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	if !follow {
+		how.Flags |= unix.O_NOFOLLOW
+	}
+	return unix.Openat2(start, path, &how)
+}
+
+// descriptorPath recognises the names under /proc and /dev by which a process
+// means its own descriptor. Resolved by us they would mean ours.
+func (q *question) descriptorPath(path string) (fd int, ok bool) {
+	path = filepath.Clean(path)
+	for i, name := range []string{"/dev/stdin", "/dev/stdout", "/dev/stderr"} {
+		if path == name {
+			return i, true
+		}
+	}
+	dirs := []string{"/dev/fd/"}
+	if strings.HasPrefix(path, "/proc/") {
+		dirs = []string{"/proc/self/fd/", "/proc/thread-self/fd/", q.proc("fd/"), fmt.Sprintf("/proc/%d/fd/", q.process())}
+	}
+	for _, dir := range dirs {
+		if name, found := strings.CutPrefix(path, dir); found {
+			fd, err := strconv.Atoi(name)
+			return fd, err == nil
+		}
+	}
+	return 0, false
+}
+
+// opened finds out where an opened object is.
+func (q *question) opened(fd int, err error) object {
+	if err != nil {
+		return object{e: failed(err).err}
+	}
+	path, err := os.Readlink(fdPath(fd))
+	if err != nil || !q.valid() {
+		unix.Close(fd)
+		return object{e: unix.EACCES}
+	}
+	return object{fd: fd, path: path}
+}
+
+// change applies f to an object if it lies below a writable root.
+func (q *question) change(o object, verb string, f func() error) answer {
+	if o.e != 0 {
+		return fail(o.e)
+	}
+	defer unix.Close(o.fd)
+	if !q.broker.domain.confiner.writable(o.path) {
+		if !filepath.IsAbs(o.path) { // a pipe or socket: nothing that a policy names
+			return fail(unix.EPERM)
+		}
+		return q.refuse(unix.EACCES, verb+" "+o.path, "--allow-write "+o.path)
+	}
+	return failed(f())
+}
+
+func (q *question) chmod(o object, mode uint64) answer {
+	return q.change(o, "change the mode of", func() error {
+		if mode&setIDBits != 0 && !isDir(o.fd) {
+			return unix.EPERM
+		}
+		return unix.Fchmodat(unix.AT_FDCWD, fdPath(o.fd), uint32(mode)&0o7777, 0)
+	})
+}
+
+func isDir(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+func (q *question) chown(o object, uid, gid int) answer {
+	return q.change(o, "change the owner of", func() error {
+		return unix.Fchownat(o.fd, "", uid, gid, unix.AT_EMPTY_PATH)
+	})
+}
+
+// utime sets times that get reads from the asker's memory; none means now.
+func (q *question) utime(o object, get func(*question, uint64) ([2]unix.Timespec, bool)) answer {
+	var times *[2]unix.Timespec
+	if from := q.timesArg(); from != 0 {
+		t, ok := get(q, from)
+		if !ok {
+			if o.e == 0 {
+				unix.Close(o.fd)
+			}
+			return fail(unix.EFAULT)
+		}
+		times = &t
+	}
+	return q.change(o, "change the times of", func() error {
+		var empty byte
+		_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(o.fd), uintptr(unsafe.Pointer(&empty)),
+			uintptr(unsafe.Pointer(times)), unix.AT_EMPTY_PATH, 0, 0)
+		if e != 0 {
+			return e
+		}
+		return nil
+	})
+}
+
+func readTimespecs(q *question, from uint64) (t [2]unix.Timespec, ok bool) {
+	b := (*[unsafe.Sizeof(t)]byte)(unsafe.Pointer(&t))
+	return t, q.read(from, b[:])
+}
+
+// writable reports whether a path, links resolved, lies below a writable root.
+func (c *Confiner) writable(path string) bool { return below(path, c.writes) }

@@ -1,0 +1,165 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// kill decides about a signal to one process or one group. The kernel knows the
+// caller's own domain; in the session's others the domain's watcher sends it.
+func (q *question) kill() answer {
+	return q.signal(q.arg(0), unix.Signal(q.arg(1)))
+}
+
+func (q *question) signal(pid int, sig unix.Signal) answer {
+	if pid == -1 || pid == -unix.Getpgrp() {
+		return fail(unix.EPERM)
+	}
+	mine := q.broker.domain
+	if mine.watcher == nil {
+		return q.signalDescendant(pid, sig)
+	}
+	e, err := mine.watcher.signal(pid, 0)
+	if err == nil && e != unix.EPERM {
+		return answer{run: true}
+	}
+	for _, d := range mine.confiner.live() {
+		if d == mine || d.watcher == nil || !d.started.Load() || pid == d.tid {
+			continue
+		}
+		if e, err := d.watcher.signal(pid, sig); err == nil && e != unix.EPERM {
+			return fail(e)
+		}
+	}
+	return q.refuseSignal(pid, sig)
+}
+
+// refuseSignal keeps mere questions whether a process lives off the record.
+func (q *question) refuseSignal(pid int, sig unix.Signal) answer {
+	if sig == 0 {
+		return fail(unix.EPERM)
+	}
+	if pid < 0 {
+		return q.refuse(unix.EPERM, fmt.Sprintf("signal the process group %d", -pid), "")
+	}
+	return q.refuse(unix.EPERM, fmt.Sprintf("signal the process %d (%s)", pid, commandOf(pid)), "")
+}
+
+// signalDescendant stands in where the kernel does not scope signals: a process
+// that descends from a command is the session's. The pidfd keeps it from being
+// mistaken for a later one.
+func (q *question) signalDescendant(pid int, sig unix.Signal) answer {
+	if pid <= 0 {
+		return q.signalGroup(-pid, sig)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return failed(err)
+	}
+	defer unix.Close(fd)
+	if !q.broker.domain.confiner.descends(pid) {
+		return q.refuseSignal(pid, sig)
+	}
+	return failed(unix.PidfdSendSignal(fd, sig, nil, 0))
+}
+
+func (q *question) signalGroup(group int, sig unix.Signal) answer {
+	found := false
+	for _, p := range processes() {
+		if p.group == group && group != 0 {
+			if !q.broker.domain.confiner.descends(p.pid) {
+				return q.refuseSignal(-group, sig)
+			}
+			found = true
+			_ = unix.Kill(p.pid, sig) // gone is as good
+		}
+	}
+	if !found {
+		return fail(unix.ESRCH)
+	}
+	return answer{}
+}
+
+// descends reports whether a process has a command of this session above it, or
+// was adopted by us after its parents had ended.
+func (c *Confiner) descends(pid int) bool {
+	me := os.Getpid()
+	for range 1000 { // deeper than any tree; a changing one cannot keep us
+		p, ok := readProc(pid)
+		if !ok || pid == me {
+			return false
+		}
+		if p.parent == me {
+			return leaders.has(pid) || !watchers.has(pid) && statusField(pid, "NoNewPrivs") == "1"
+		}
+		pid = p.parent
+	}
+	return false
+}
+
+// pidfdSignal is kill by descriptor.
+func (q *question) pidfdSignal() answer {
+	info, err := os.ReadFile(q.proc("fdinfo/%d", q.arg(0)))
+	if err != nil || !q.valid() {
+		return fail(unix.EBADF)
+	}
+	for line := range strings.Lines(string(info)) {
+		if value, ok := strings.CutPrefix(line, "Pid:"); ok {
+			pid, err := strconv.Atoi(strings.TrimSpace(value))
+			if err != nil || pid <= 0 { // it has ended
+				return fail(unix.ESRCH)
+			}
+			return q.signal(pid, unix.Signal(q.arg(1)))
+		}
+	}
+	return fail(unix.EBADF)
+}
+
+// taskSignal comes here only where the kernel does not scope signals: threads
+// signal each other, nobody else.
+func (q *question) taskSignal() answer {
+	target := q.arg(0)
+	if q.nr == unix.SYS_TKILL && q.sameProcess(target) || target == q.process() {
+		return answer{run: true}
+	}
+	return q.refuse(unix.EPERM, fmt.Sprintf("signal the process %d", target), "")
+}
+
+func (q *question) sameProcess(tid int) bool {
+	_, err := os.Stat(q.proc("task/%d", tid))
+	return err == nil && q.valid()
+}
+
+// ownTask admits calls on a task of the caller's own domain: the kernel would
+// ask for the same user id only.
+func (q *question) ownTask() answer { return q.onTask(q.arg(0)) }
+
+// priority is ownTask for calls that say first what the id means.
+func (q *question) priority() answer {
+	which := q.arg(0)
+	if q.nr == unix.SYS_IOPRIO_SET {
+		which-- // counts from one there
+	}
+	if which != 0 { // a group or a user reaches others
+		return fail(unix.EPERM)
+	}
+	return q.onTask(q.arg(1))
+}
+
+func (q *question) onTask(task int) answer {
+	d := q.broker.domain
+	inside := q.sameProcess(task)
+	if d.watcher != nil && task != d.tid {
+		inside = inside || d.watcher.has(task)
+	}
+	if !inside {
+		return fail(unix.EPERM)
+	}
+	return answer{run: true}
+}

@@ -1,0 +1,68 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A call is one step of a child process that runs no Go: a system call, its
+// result, and where to go on: next when the result is positive, orElse when it
+// is not; nil ends the process. The assembly knows this layout.
+type call struct {
+	nr     uintptr
+	args   [6]uintptr
+	ret    uintptr
+	next   *call
+	orElse *call
+}
+
+// then makes n follow c whatever c's result is.
+func (c *call) then(n *call) { c.next, c.orElse = n, n }
+
+// errno returns the error of a finished call, 0 for none.
+func (c *call) errno() unix.Errno {
+	if r := int(c.ret); r < 0 && r > -4096 {
+		return unix.Errno(-r)
+	}
+	return 0
+}
+
+// cloneRun makes a process that shares this one's memory and runs the calls
+// from first on. Signals must be blocked: a handler would run Go in it.
+//
+//go:noescape
+func cloneRun(flags uintptr, first *call) (pid int)
+
+// spawn runs calls in a process of their own. The records must stay reachable
+// until the process has ended, which reapClone waits for. It must not wait here,
+// where the runtime cannot stop the thread: the child may need the broker.
+func spawn(first *call) (pid int, err error) {
+	every, old := ^uint64(0), uint64(0)
+	sigmask(&every, &old)
+	pid = cloneRun(unix.CLONE_VM, first)
+	sigmask(&old, nil)
+	if pid < 0 {
+		return 0, fmt.Errorf("clone: %w", unix.Errno(-pid))
+	}
+	return pid, nil
+}
+
+//go:nosplit
+func sigmask(set, old *uint64) {
+	const setMask = 2 // SIG_SETMASK
+	unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, setMask,
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+}
+
+// reapClone waits for a process made by spawn.
+func reapClone(pid int) {
+	for {
+		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {
+			return
+		}
+	}
+}

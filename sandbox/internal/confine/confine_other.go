@@ -1,0 +1,54 @@
+//go:build !(linux && (amd64 || arm64))
+
+package confine
+
+import (
+	"errors"
+	"syscall"
+)
+
+// ErrUnavailable says that commands cannot be confined on this system.
+var ErrUnavailable = errors.New("commands cannot be confined on this system: only Linux on amd64 and arm64 can do it")
+
+// Harden does nothing here.
+func Harden() error { return nil }
+
+// A Confiner does not exist here: New always fails.
+type Confiner struct{}
+
+// New fails with ErrUnavailable.
+func New(Policy, Options) (*Confiner, error) { return nil, ErrUnavailable }
+
+// Start fails with ErrUnavailable.
+func (*Confiner) Start(func() (int, error)) (*Domain, error) { return nil, ErrUnavailable }
+
+// Status claims nothing.
+func (*Confiner) Status() Status { return Status{} }
+
+// SelfTest fails with ErrUnavailable.
+func (*Confiner) SelfTest() error { return ErrUnavailable }
+
+// Close does nothing.
+func (*Confiner) Close() error { return nil }
+
+// A Domain does not exist here.
+type Domain struct{}
+
+// Kill fails with ErrUnavailable.
+func (*Domain) Kill() error { return ErrUnavailable }
+
+// Signal fails with ErrUnavailable.
+func (*Domain) Signal(syscall.Signal) error { return ErrUnavailable }
+
+// Alive is false.
+func (*Domain) Alive() bool { return false }
+
+// Done returns a closed channel.
+func (*Domain) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// Refusals returns nothing.
+func (*Domain) Refusals() []Refusal { return nil }

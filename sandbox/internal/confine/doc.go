@@ -1,0 +1,33 @@
+// Package confine has the kernel confine commands: what they read and write,
+// whom they talk to and signal, and that none of them outlives the session.
+//
+// Start with three types:
+//
+//   - [Policy]: what commands may reach, as host paths; [DefaultPolicy] computes it.
+//   - [Confiner]: one policy made ready for the kernel. Its Start runs a function
+//     that starts a process, and that process and all its descendants are confined.
+//   - [Domain]: one command with its descendants: refusals, signals, the end.
+//
+// # How
+//
+// Landlock, seccomp, no_new_privs and capabilities belong to a thread, and a
+// child inherits them from the thread that forks it. So a goroutine locks its
+// thread, restricts that thread, starts the command from it and ends without
+// unlocking, which makes the runtime destroy the thread. No helper program is
+// needed, and the server itself is never restricted. Threads are confined ahead
+// of time, so that a command waits for its fork only.
+//
+// What filters cannot judge from registers (addresses, paths, processes) goes to
+// a broker in the server, which does what is allowed itself, on its own copy of
+// the argument; the command never executes the call, so there is nothing to race.
+//
+// # What the process has to know
+//
+// The thread that main started on never ends, so it is never confined: a
+// goroutine that lands on it hands over to another thread. A server should still
+// keep it busy with an init function in package main that calls
+// runtime.LockOSThread. New makes the process undumpable, which keeps commands
+// out of the memory of the one server thread that shares their domain while it
+// starts them, and the reaper of orphaned descendants. [Harden] belongs at the
+// start of main.
+package confine

@@ -1,0 +1,117 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// lesser are machines that lack something of this one.
+var lesser = map[string]missing{
+	"landlock 1": {landlockAbove: 1}, "landlock 2": {landlockAbove: 2}, "landlock 3": {landlockAbove: 3},
+	"landlock 5": {landlockAbove: 5}, "no broker": {broker: true}, "no broker, landlock 5": {broker: true, landlockAbove: 5},
+	"no duplicates": {getFD: true}, "no duplicates, landlock 1": {getFD: true, landlockAbove: 1},
+}
+
+// TestEscape runs every probe unconfined, where it must get out, which proves
+// the probe, and confined, on this machine and lesser ones, where it must not.
+func TestEscape(t *testing.T) {
+	for _, name := range probeNames() {
+		t.Run(name, func(t *testing.T) {
+			if probeTable[name].root && os.Getuid() != 0 {
+				t.Skip("only root could do this anyway")
+			}
+			exe, err := os.Executable()
+			must(t, err)
+			free := newPlace(t)
+			if r := free.do(t, nil, append(scene(t, free), probeVar+"="+name), exe); r.err != nil {
+				t.Skipf("unconfined it fails too, so it proves nothing here: %s", r.out)
+			}
+			mustStayInside(t, name, exe, missing{})
+			for machine, without := range lesser {
+				t.Run(machine, func(t *testing.T) { mustStayInside(t, name, exe, without) })
+			}
+		})
+	}
+}
+
+func mustStayInside(t *testing.T, name, exe string, without missing) {
+	p := newPlace(t)
+	c := confiner(t, p.policy(), without)
+	r := p.do(t, c, append(scene(t, p), probeVar+"="+name), exe)
+	if r.err == nil {
+		t.Fatal("it got out")
+	}
+	if _, failed := r.err.(*exec.ExitError); !failed || strings.Contains(r.out, "panic") {
+		t.Fatalf("it did not run: %v %s", r.err, r.out)
+	}
+	waitDone(t, r.domain)
+}
+
+func probeNames() []string {
+	var names []string
+	for name := range probeTable {
+		if name != "attack" && name != "inherited" { // they have tests of their own
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+var scenes atomic.Int32
+
+// scene builds what the probes go for and returns the environment that says so.
+func scene(t *testing.T, p place) []string {
+	must(t, os.Mkdir(filepath.Join(p.outside, "empty"), 0o755))
+	sock := filepath.Join(p.outside, "docker.sock")
+	abstract := fmt.Sprintf("@confine-%d-%d", os.Getpid(), scenes.Add(1))
+	serve(t, "unix", sock)
+	serve(t, "unix", abstract)
+	for _, name := range []string{filepath.Join(p.outside, "dgram.sock"), abstract + "d"} {
+		conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+	}
+	return []string{
+		"PROBE_OUTSIDE=" + p.outside, "PROBE_SOCK=" + sock, "PROBE_ABSTRACT=" + abstract,
+		"PROBE_TCP=" + serve(t, "tcp", "127.0.0.1:0"),
+		fmt.Sprintf("PROBE_VICTIM=%d", bystander(t)), fmt.Sprintf("PROBE_SERVER=%d", os.Getpid()),
+	}
+}
+
+// serve accepts connections and drops them.
+func serve(t *testing.T, network, address string) string {
+	l, err := net.Listen(network, address)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, conn); conn.Close() }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// bystander starts a process that is nobody's business, in a group of its own.
+func bystander(t *testing.T) int {
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd.Process.Pid
+}

@@ -1,0 +1,112 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// features are what the kernel, and whatever contains us, let us use.
+type features struct {
+	Landlock int  // ABI, 0 for none
+	Broker   bool // seccomp listeners
+	Memory   bool // reading a child's memory
+	GetFD    bool // duplicating a child's descriptors
+}
+
+// scoped reports whether Landlock confines signals.
+func (f features) scoped() bool { return f.Landlock >= 6 }
+
+// missing switches features off, so that a test can see what happens without.
+type missing struct {
+	landlockAbove int // 0: keep what there is
+	broker, getFD bool
+}
+
+func (f features) without(m missing) features {
+	if m.landlockAbove > 0 {
+		f.Landlock = min(f.Landlock, m.landlockAbove)
+	}
+	f.Broker = f.Broker && !m.broker
+	f.GetFD = f.GetFD && !m.getFD
+	return f
+}
+
+func (f features) filterOptions(network bool) filterOptions {
+	return filterOptions{network: network, broker: f.Broker, inject: f.Broker && !f.GetFD,
+		scoped: f.scoped(), truncate: f.Landlock >= 3}
+}
+
+// probe tries what it reports.
+func probe() features {
+	f := features{Landlock: landlockABI(), Memory: canReadMemory(), GetFD: canGetFD()}
+	f.Broker = f.Memory && canListen()
+	return f
+}
+
+// canListen installs a harmless filter with a listener on a thread that ends.
+// That fails on old kernels and below a filter that has a listener already.
+func canListen() bool {
+	result := make(chan bool)
+	go onThrowawayThread(func() {
+		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+			result <- false
+			return
+		}
+		code := []unix.SockFilter{{Code: opRet, K: retAllow}}
+		fd, err := installFilter(code, true)
+		if err == nil {
+			unix.Close(fd)
+		}
+		result <- err == nil
+	})
+	return <-result
+}
+
+// onThrowawayThread runs f on a thread that is destroyed afterwards.
+func onThrowawayThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		handOver(f)
+		return
+	}
+	f()
+}
+
+func canReadMemory() bool {
+	from, to := []byte{1}, []byte{0}
+	var pin runtime.Pinner
+	pin.Pin(&from[0])
+	defer pin.Unpin()
+	return readMemory(os.Getpid(), uint64(uintptr(unsafe.Pointer(&from[0]))), to) == 1 && to[0] == 1
+}
+
+// readMemory copies memory of another process and returns how much it got.
+func readMemory(pid int, from uint64, to []byte) int {
+	local := []unix.Iovec{{Base: &to[0]}}
+	local[0].SetLen(len(to))
+	remote := []unix.RemoteIovec{{Base: uintptr(from), Len: len(to)}}
+	n, err := unix.ProcessVMReadv(pid, local, remote, 0)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func canGetFD() bool {
+	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(self)
+	fd, err := unix.PidfdGetfd(self, self, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}

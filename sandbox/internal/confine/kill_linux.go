@@ -1,0 +1,115 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kill kills every process of the domain and returns when the signals are out;
+// Done closes when the last one is gone.
+func (d *Domain) Kill() error {
+	if d.watcher != nil && d.watcher.fire() {
+		return nil
+	}
+	return d.killDescendants()
+}
+
+// Signal sends sig to every process of the domain.
+func (d *Domain) Signal(sig unix.Signal) error {
+	if d.watcher != nil {
+		e, err := d.watcher.signal(-1, sig)
+		if err == nil && e != 0 {
+			err = e
+		}
+		return err
+	}
+	for _, pid := range d.descendants() {
+		_ = unix.Kill(pid, sig) // gone is as good
+	}
+	return nil
+}
+
+// killDescendants is for kernels that do not scope signals: it kills what
+// descends from the command, until several looks in a row find nobody and, where
+// the kernel tells, it says so too. One look is not enough for a process that
+// hops from id to id.
+func (d *Domain) killDescendants() error {
+	const looks, most = 10, 3000
+	var left []int
+	for empty, round := 0, 0; round < most; round++ {
+		left = d.descendants()
+		if empty++; len(left) > 0 {
+			empty = 0
+		}
+		if empty >= looks && (d.broker == nil || !d.Alive()) {
+			return nil
+		}
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL) // gone is as good
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return fmt.Errorf("processes of the command survived: %v", left)
+}
+
+// descendants lists the living processes below the command. Those whose parents
+// ended are ours to adopt: they are this domain's when they kept its process
+// group or session, or when there is no other domain whose they could be.
+func (d *Domain) descendants() []int {
+	all := processes()
+	mine := map[int]bool{d.leader: true}
+	alone := len(d.confiner.live()) <= 1
+	me := os.Getpid()
+	for _, p := range all {
+		adopted := p.parent == me && !leaders.has(p.pid) && !watchers.has(p.pid) && statusField(p.pid, "NoNewPrivs") == "1"
+		if adopted && (alone || p.group == d.leader || p.session == d.leader) {
+			mine[p.pid] = true
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if mine[p.parent] && !mine[p.pid] {
+				mine[p.pid], grown = true, true
+			}
+		}
+	}
+	var out []int
+	for _, p := range all {
+		if mine[p.pid] && !p.zombie {
+			out = append(out, p.pid)
+		}
+	}
+	return out
+}
+
+// poll waits for the end of a domain that has no listener to tell of it.
+func (d *Domain) poll() {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		time.Sleep(pause)
+		if len(d.members()) == 0 {
+			d.finish()
+			return
+		}
+	}
+}
+
+// members lists the living processes of the domain, as the kernel sees it where
+// it can tell.
+func (d *Domain) members() []int {
+	if d.watcher == nil {
+		return d.descendants()
+	}
+	var out []int
+	for _, p := range processes() {
+		if !p.zombie && !watchers.has(p.pid) && d.watcher.has(p.pid) {
+			out = append(out, p.pid)
+		}
+	}
+	return out
+}

@@ -1,0 +1,282 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// daemons starts every kind of process that is hard to get hold of.
+const daemons = `
+echo 'sleep 0.01; setsid sh hop.sh & exit' > hop.sh
+setsid sleep 1000 &
+(setsid sh -c 'sleep 1001 & setsid sleep 1002' &)
+(trap '' TERM HUP INT; sleep 1003) &
+(setsid sh -c '(sleep 1004 &) ; exit' &)
+setsid sh hop.sh &
+sh -c 'trap "" TERM; while :; do sleep 0.01; done' &
+`
+
+// living lists the processes that run in the workspace.
+func (p place) living() (pids []int) {
+	for _, pr := range processes() {
+		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pr.pid))
+		if err == nil && dir == p.ws && !pr.zombie {
+			pids = append(pids, pr.pid)
+		}
+	}
+	return pids
+}
+
+func (p place) isUp() bool { _, err := os.Stat(filepath.Join(p.ws, "up")); return err == nil }
+
+// eventually waits for a condition to hold, with a bound for a hang only.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for range 2000 {
+		if holds() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal(what)
+}
+
+func TestKillLeavesNobody(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		without missing
+		rounds  int
+	}{{"scope", missing{}, 25}, {"descent", missing{landlockAbove: 5}, 5}, {"no broker", missing{broker: true}, 3}} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlace(t)
+			c := confiner(t, p.policy(), tt.without)
+			for range tt.rounds {
+				cmd := exec.Command("/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
+				cmd.Dir = p.ws
+				d, err := c.Start(starting(cmd))
+				must(t, err)
+				eventually(t, "the daemons did not start", p.isUp)
+				time.Sleep(20 * time.Millisecond)
+				if n := len(p.living()); n < 6 {
+					t.Fatalf("only %d processes: the daemons prove nothing", n)
+				}
+				must(t, d.Kill())
+				_ = cmd.Wait()
+				waitDone(t, d)
+				eventually(t, "processes survived", func() bool { return len(p.living()) == 0 })
+				must(t, os.Remove(filepath.Join(p.ws, "up")))
+			}
+		})
+	}
+}
+
+// TestGroupKillIsNotEnough proves that the daemons above are hard to kill.
+func TestGroupKillIsNotEnough(t *testing.T) {
+	p := newPlace(t)
+	c := confiner(t, p.policy(), missing{})
+	cmd := exec.Command("/bin/sh", "-c", daemons+"sleep 1005")
+	cmd.Dir = p.ws
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	d, err := c.Start(starting(cmd))
+	must(t, err)
+	time.Sleep(100 * time.Millisecond)
+	must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
+	_ = cmd.Wait()
+	time.Sleep(50 * time.Millisecond)
+	if len(p.living()) == 0 {
+		t.Error("killing the group killed all: the kill test proves nothing")
+	}
+	if !d.Alive() {
+		t.Error("the domain does not know of its survivors")
+	}
+	must(t, d.Kill())
+	waitDone(t, d)
+}
+
+func TestSignalReachesTheDomainOnly(t *testing.T) {
+	p := newPlace(t)
+	c := confiner(t, p.policy(), missing{})
+	one, two := exec.Command("sleep", "1000"), exec.Command("sleep", "1000")
+	a, err := c.Start(starting(one))
+	must(t, err)
+	b, err := c.Start(starting(two))
+	must(t, err)
+	must(t, a.Signal(unix.SIGTERM))
+	if err := one.Wait(); err == nil {
+		t.Error("the command was not signalled")
+	}
+	waitDone(t, a)
+	if !b.Alive() || unix.Kill(two.Process.Pid, 0) != nil {
+		t.Error("another command was")
+	}
+	must(t, b.Kill())
+	_ = two.Wait()
+}
+
+// beServer starts daemons, says so, and waits to be killed.
+func beServer(dir string) {
+	p := place{ws: dir}
+	c, err := New(p.policy(), Options{})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	cmd := exec.Command("/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
+	cmd.Dir = dir
+	if _, err := c.Start(starting(cmd)); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	_ = cmd.Wait()
+	os.Exit(1)
+}
+
+// TestServerKilled: the processes of a server that dies by SIGKILL, alone or
+// with its whole process group, die with it.
+func TestServerKilled(t *testing.T) {
+	for _, group := range []bool{false, true} {
+		t.Run(fmt.Sprintf("group=%v", group), func(t *testing.T) {
+			p := newPlace(t)
+			exe, err := os.Executable()
+			must(t, err)
+			server := exec.Command(exe)
+			server.Env = append(os.Environ(), serverVar+"="+p.ws)
+			server.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+			must(t, server.Start())
+			eventually(t, "the server did not start", p.isUp)
+			if n := len(p.living()); n < 6 {
+				t.Fatalf("only %d processes", n)
+			}
+			victim := server.Process.Pid
+			if group {
+				victim = -victim
+			}
+			must(t, unix.Kill(victim, unix.SIGKILL))
+			_ = server.Wait()
+			eventually(t, "processes survived their server", func() bool { return len(p.living()) == 0 })
+		})
+	}
+}
+
+// TestSurvivors: what a command leaves running goes on, is served by its broker,
+// can be signalled by a later command, and ends the domain when it ends.
+func TestSurvivors(t *testing.T) {
+	p := newPlace(t)
+	c := confiner(t, p.policy(), missing{})
+	first := p.sh(t, c, `(setsid sh -c 'echo $$ > pid; while :; do sleep 0.01; chmod 600 pid || exit; done' &) ; sleep 0.3; exit 0`)
+	if first.err != nil && first.err != exec.ErrWaitDelay {
+		t.Fatal(first.err, first.out)
+	}
+	if !first.domain.Alive() {
+		t.Fatal("the domain ended with its leader")
+	}
+	second := p.sh(t, c, `kill -0 $(cat pid) && kill -TERM $(cat pid)`)
+	if second.err != nil {
+		t.Fatal("a later command cannot signal it:", second.out)
+	}
+	waitDone(t, first.domain)
+	waitDone(t, second.domain)
+}
+
+func TestCloseKillsAll(t *testing.T) {
+	p := newPlace(t)
+	c, err := New(p.policy(), Options{})
+	must(t, err)
+	r := p.sh(t, c, daemons+"exit 0")
+	if len(p.living()) == 0 {
+		t.Fatal("nothing to kill")
+	}
+	must(t, c.Close())
+	waitDone(t, r.domain)
+	eventually(t, "processes survived", func() bool { return len(p.living()) == 0 })
+	if _, err := c.Start(starting(exec.Command("true"))); err == nil {
+		t.Error("a closed confiner starts commands")
+	}
+}
+
+// TestOrphansAreReaped: processes whose parents ended leave no zombies behind.
+func TestOrphansAreReaped(t *testing.T) {
+	p := newPlace(t)
+	c := confiner(t, p.policy(), missing{})
+	r := p.sh(t, c, `(setsid sh -c 'sleep 0.1' &); exit 0`)
+	must(t, r.err)
+	waitDone(t, r.domain)
+	eventually(t, "a zombie stayed", func() bool { return countChildren(true) == 0 })
+}
+
+func countChildren(zombies bool) (n int) {
+	for _, p := range processes() {
+		if p.parent == os.Getpid() && (p.zombie || !zombies) {
+			n++
+		}
+	}
+	return n
+}
+
+// confinedThreads counts the threads of this process under a filter of ours.
+func confinedThreads(t *testing.T) (n int) {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	must(t, err)
+	free := statusField(os.Getpid(), "Seccomp_filters")
+	for _, task := range tasks {
+		tid, _ := strconv.Atoi(task.Name())
+		if filters := statusField(tid, "Seccomp_filters"); filters != "" && filters != free {
+			n++
+		}
+	}
+	return n
+}
+
+func openFDs(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(fds)
+}
+
+// TestThousands runs 3,000 commands, a hundred at a time, and looks for what
+// stayed behind.
+func TestThousands(t *testing.T) {
+	p := newPlace(t)
+	warm, err := New(p.policy(), Options{})
+	must(t, err)
+	must(t, runIn(warm, exec.Command("/bin/true"))) // the runtime opens its own descriptors once
+	must(t, warm.Close())
+	before := openFDs(t)
+	c, err := New(p.policy(), Options{})
+	must(t, err)
+	const workers, each = 100, 30
+	errs := make(chan error, workers)
+	for range workers {
+		go func() {
+			for range each {
+				if err := runIn(c, exec.Command("/bin/true")); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range workers {
+		must(t, <-errs)
+	}
+	eventually(t, "domains stayed", func() bool { return len(c.live()) == 0 })
+	if confinedThreads(t) == 0 {
+		t.Error("no spare thread is confined: the count below proves nothing")
+	}
+	must(t, c.Close())
+	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
+	eventually(t, "descriptors leaked", func() bool { return openFDs(t) <= before })
+	eventually(t, "children stayed", func() bool { return countChildren(false) == 0 })
+}

@@ -1,0 +1,152 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A question is one system call of a command that waits for the broker. What is
+// read from the asker's memory is read once, and judged and used as it was read.
+type question struct {
+	notification
+	broker *broker
+}
+
+// handlers say who decides which system call.
+var handlers = func() map[int32]func(*question) answer {
+	h := map[int32]func(*question) answer{
+		unix.SYS_SOCKET: (*question).socket, unix.SYS_BIND: (*question).bind,
+		unix.SYS_LISTEN: (*question).listen, unix.SYS_CONNECT: (*question).connect,
+		unix.SYS_KILL: (*question).kill, unix.SYS_PIDFD_SEND_SIGNAL: (*question).pidfdSignal,
+		unix.SYS_TKILL: (*question).taskSignal, unix.SYS_TGKILL: (*question).taskSignal,
+		unix.SYS_RT_SIGQUEUEINFO: (*question).taskSignal, unix.SYS_RT_TGSIGQUEUEINFO: (*question).taskSignal,
+		unix.SYS_PRLIMIT64: (*question).ownTask, unix.SYS_SCHED_SETAFFINITY: (*question).ownTask,
+		unix.SYS_SCHED_SETPARAM: (*question).ownTask, unix.SYS_SCHED_SETSCHEDULER: (*question).ownTask,
+		unix.SYS_SCHED_SETATTR: (*question).ownTask,
+		unix.SYS_SETPRIORITY:   (*question).priority, unix.SYS_IOPRIO_SET: (*question).priority,
+		unix.SYS_CLONE: refuses("create namespaces"), unix.SYS_UNSHARE: refuses("create namespaces"),
+		unix.SYS_SETNS: refuses("enter namespaces"), unix.SYS_CHROOT: refuses("chroot"),
+	}
+	for nr, f := range fileHandlers {
+		h[nr] = f
+	}
+	return h
+}()
+
+// decide finds the answer. What no handler names is a call that only the
+// filter's list of refusals sends here: mounting and the like.
+func (q *question) decide() answer {
+	if f := handlers[q.nr]; f != nil {
+		return f(q)
+	}
+	return q.refuse(unix.EPERM, "mount or administer the system", "")
+}
+
+func refuses(what string) func(*question) answer {
+	return func(q *question) answer { return q.refuse(unix.EPERM, what, "") }
+}
+
+// refuse puts a refusal on record and answers with e.
+func (q *question) refuse(e unix.Errno, what, permit string) answer {
+	q.broker.ledger.add(Refusal{Command: commandOf(int(q.tid)), What: what, Permit: permit})
+	return fail(e)
+}
+
+// valid reports whether the asker still waits. Only then was what we found under
+// its task id its own.
+func (q *question) valid() bool {
+	id := q.id
+	return q.broker.control(ioctlValid, unsafe.Pointer(&id)) == 0
+}
+
+// arg returns an argument that the kernel takes as int.
+func (q *question) arg(i int) int { return int(int32(q.args[i])) }
+
+// read copies the asker's memory; false when it cannot be had.
+func (q *question) read(from uint64, to []byte) bool {
+	return from != 0 && readMemory(int(q.tid), from, to) == len(to) && q.valid()
+}
+
+// path reads a path, which ends in NUL and within the system's limit. It is read
+// to the ends of pages, because memory may end there.
+func (q *question) path(from uint64) (string, unix.Errno) {
+	const page = 4096
+	var path []byte
+	for len(path) < unix.PathMax && from != 0 {
+		chunk := make([]byte, page-from%page)
+		n := readMemory(int(q.tid), from, chunk)
+		if n == 0 {
+			break
+		}
+		if end := bytes.IndexByte(chunk[:n], 0); end >= 0 {
+			if !q.valid() {
+				break
+			}
+			if path = append(path, chunk[:end]...); len(path) >= unix.PathMax {
+				return "", unix.ENAMETOOLONG
+			}
+			return string(path), 0
+		}
+		path, from = append(path, chunk[:n]...), from+uint64(n)
+	}
+	if len(path) >= unix.PathMax {
+		return "", unix.ENAMETOOLONG
+	}
+	return "", unix.EFAULT
+}
+
+// proc names a file below the asker's directory in /proc.
+func (q *question) proc(format string, args ...any) string {
+	return fmt.Sprintf("/proc/%d/", q.tid) + fmt.Sprintf(format, args...)
+}
+
+// socketOf duplicates the socket behind a descriptor of the asker. The caller
+// releases it, and says whether it has its final address.
+func (q *question) socketOf(fd int) (sock int, release func(settled bool), e unix.Errno) {
+	if !q.broker.domain.confiner.kernel.GetFD {
+		return q.broker.kept.find(q, fd)
+	}
+	pidfd, err := q.pidfd()
+	if err != nil {
+		return -1, nil, unix.ESRCH
+	}
+	defer unix.Close(pidfd)
+	if !q.valid() {
+		return -1, nil, unix.ESRCH
+	}
+	sock, err = unix.PidfdGetfd(pidfd, fd, 0)
+	if err == unix.EBADF {
+		return -1, nil, unix.EBADF
+	}
+	if err != nil {
+		return -1, nil, unix.EACCES
+	}
+	if _, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		unix.Close(sock)
+		return -1, nil, unix.ENOTSOCK
+	}
+	return sock, func(bool) { unix.Close(sock) }, 0
+}
+
+// pidfd opens the asker's process. Most askers are its first thread.
+func (q *question) pidfd() (int, error) {
+	if fd, err := unix.PidfdOpen(int(q.tid), 0); err == nil {
+		return fd, nil
+	}
+	return unix.PidfdOpen(q.process(), 0)
+}
+
+// process returns the id of the asker's process, of which it may be any thread.
+func (q *question) process() int {
+	tgid, err := strconv.Atoi(statusField(int(q.tid), "Tgid"))
+	if err != nil {
+		return int(q.tid)
+	}
+	return tgid
+}

@@ -1,0 +1,55 @@
+package confine
+
+import (
+	"sort"
+	"sync"
+)
+
+// A Refusal is something that a command tried and the sandbox did not let it do.
+type Refusal struct {
+	Command string // name of the program that tried
+	What    string // what it tried, after the verb "to": "connect to 10.0.0.1:443"
+	Permit  string // the server's flag that would permit it; empty: none does
+	Count   int    // how often
+}
+
+// permitNetworkFlag is what permits refusals that concern the network.
+const permitNetworkFlag = "--network allow"
+
+// maxRefusals bounds how many different refusals are remembered for a command.
+const maxRefusals = 64
+
+// A ledger counts refusals. It is safe for concurrent use.
+type ledger struct {
+	mu     sync.Mutex
+	counts map[Refusal]int // by a Refusal with Count 0
+}
+
+func (l *ledger) add(r Refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts == nil {
+		l.counts = map[Refusal]int{}
+	}
+	if _, known := l.counts[r]; known || len(l.counts) < maxRefusals {
+		l.counts[r]++
+	}
+}
+
+// list returns the refusals, most frequent first.
+func (l *ledger) list() []Refusal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]Refusal, 0, len(l.counts))
+	for r, n := range l.counts {
+		r.Count = n
+		out = append(out, r)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Count != out[j].Count {
+			return out[i].Count > out[j].Count
+		}
+		return out[i].What+out[i].Command < out[j].What+out[j].Command
+	})
+	return out
+}

@@ -1,0 +1,88 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"sync"
+	"time"
+)
+
+// spares are domains made ahead of time. Making starts with the first take, so
+// a server that runs no command pays nothing.
+type spares struct {
+	make func() (*Domain, error)
+	want int
+
+	mu     sync.Mutex
+	ready  []*Domain
+	busy   bool // a goroutine is refilling
+	closed bool
+}
+
+func newSpares(want int, make func() (*Domain, error)) *spares {
+	if want == 0 {
+		want = 2
+	}
+	return &spares{make: make, want: want}
+}
+
+// take returns a spare domain, or a fresh one when there is none.
+func (s *spares) take() (*Domain, error) {
+	s.mu.Lock()
+	var d *Domain
+	if n := len(s.ready); n > 0 {
+		d, s.ready = s.ready[n-1], s.ready[:n-1]
+	}
+	s.mu.Unlock()
+	if d != nil {
+		return d, nil
+	}
+	return s.make()
+}
+
+// refillDelay lets a command that just started have the processor first.
+const refillDelay = 5 * time.Millisecond
+
+// refill makes spares up to the wanted number, in the background and soon.
+func (s *spares) refill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.busy && !s.closed && len(s.ready) < s.want {
+		s.busy = true
+		time.AfterFunc(refillDelay, s.fill)
+	}
+}
+
+func (s *spares) fill() {
+	for more := true; more; {
+		d, err := s.make()
+		more = s.add(d, err)
+	}
+}
+
+// add stores a new spare and reports whether another is wanted. After a failure
+// none is: the next take meets the reason itself.
+func (s *spares) add(d *Domain, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+	case s.closed:
+		d.discard()
+	default:
+		s.ready = append(s.ready, d)
+	}
+	s.busy = err == nil && !s.closed && len(s.ready) < s.want
+	return s.busy
+}
+
+func (s *spares) close() {
+	s.mu.Lock()
+	s.closed = true
+	ready := s.ready
+	s.ready = nil
+	s.mu.Unlock()
+	for _, d := range ready {
+		d.discard()
+	}
+}

@@ -1,0 +1,215 @@
+package skillrepo
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+	"gopkg.in/yaml.v3"
+)
+
+// Bounds of the published format, in code points, and of our names, in bytes.
+const (
+	maxName        = 64
+	maxNameBytes   = 200
+	maxDescription = 1024
+)
+
+// fill sets the skill's fields from its front matter, leniently.
+func (s *Skill) fill(m mapping, n *notes) error {
+	if err := s.fillName(get(m.node, "name"), n); err != nil {
+		return err
+	}
+	if err := s.fillDescription(get(m.node, "description"), n); err != nil {
+		return err
+	}
+	s.License = optionalText(m.node, "license", n)
+	s.Compatibility = optionalText(m.node, "compatibility", n)
+	if v := get(m.node, "metadata"); v != nil && v.Kind != yaml.MappingNode {
+		n.warn("metadata is not a mapping and is ignored")
+	}
+	s.AllowedTools = itemList(m.node, "allowed-tools", "()", n)
+	if v := get(m.node, "allowed-tools"); v != nil && len(s.AllowedTools) == 0 {
+		n.warn("allowed-tools is empty and restricts nothing")
+	}
+	s.fillPaths(m.node, n)
+	s.Shell = shellField(get(m.node, "shell"), "bash", n)
+	s.Hooks = parseHooks(get(m.node, "hooks"), s.Shell, n)
+	s.Frontmatter = appendJSON(nil, m.node)
+	s.strict = !m.mended && s.strictFields(m.node)
+	return nil
+}
+
+func (s *Skill) fillName(v *yaml.Node, n *notes) error {
+	name, given := text(v)
+	if given {
+		name = norm.NFKC.String(name)
+	}
+	if name == "" {
+		name = norm.NFKC.String(s.dirName)
+		n.warn("name is missing; the directory's name %q is used", name)
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	for _, msg := range nameErrors(name, s.dirName) {
+		n.warn("%s", msg)
+	}
+	s.Name = name
+	return nil
+}
+
+// checkName refuses what cannot be one element of a path or one line of text.
+func checkName(name string) error {
+	switch {
+	case len(name) > maxNameBytes:
+		return fmt.Errorf("the name has %d bytes; at most %d are allowed", len(name), maxNameBytes)
+	case name == "." || name == "..":
+		return fmt.Errorf("the name %q is not allowed", name)
+	case strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("the name %q holds a slash, a backslash or a control character", name)
+	}
+	return nil
+}
+
+// nameErrors are the published rules that a normalised name breaks, in their words and order.
+func nameErrors(name, dir string) (errs []string) {
+	add := func(broken bool, format string, args ...any) {
+		if broken {
+			errs = append(errs, fmt.Sprintf(format, args...))
+		}
+	}
+	k := utf8.RuneCountInString(name)
+	invalid := func(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsNumber(r) }
+	add(k > maxName, "Skill name '%s' exceeds %d character limit (%d chars)", name, maxName, k)
+	add(name != strings.ToLower(name), "Skill name '%s' must be lowercase", name)
+	add(strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-"), "Skill name cannot start or end with a hyphen")
+	add(strings.Contains(name, "--"), "Skill name cannot contain consecutive hyphens")
+	add(strings.ContainsFunc(name, invalid),
+		"Skill name '%s' contains invalid characters. Only letters, digits, and hyphens are allowed.", name)
+	add(norm.NFKC.String(dir) != name, "Directory name '%s' must match skill name '%s'", dir, name)
+	return errs
+}
+
+func (s *Skill) fillDescription(v *yaml.Node, n *notes) error {
+	var ok bool
+	switch s.Description, ok = text(v); {
+	case v == nil:
+		return errors.New("description is missing")
+	case !ok:
+		return errors.New("description is not text")
+	case s.Description == "":
+		return errors.New("description is empty")
+	}
+	if k := utf8.RuneCountInString(s.Description); k > maxDescription {
+		n.warn("description has %d characters; strict hosts take at most %d", k, maxDescription)
+	}
+	return nil
+}
+
+func (s *Skill) fillPaths(m *yaml.Node, n *notes) {
+	for _, p := range itemList(m, "paths", "{}[]", n) {
+		if strings.Contains(p, "..") {
+			n.warn("the pattern %q in paths holds .. and is dropped", p)
+			continue
+		}
+		g, err := CompileGlob(strings.TrimPrefix(p, "./"))
+		if err != nil {
+			n.warn("the pattern %q in paths is dropped: %v", p, err)
+			continue
+		}
+		s.Paths = append(s.Paths, p)
+		s.globs = append(s.globs, g)
+	}
+}
+
+var strictName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// strictFields reports whether a strict reader of the JSON form accepts name and description.
+func (s *Skill) strictFields(m *yaml.Node) bool {
+	name, desc := get(m, "name"), get(m, "description")
+	return isString(name) && name.Value == s.Name && strictName.MatchString(s.Name) && len(s.Name) <= maxName &&
+		isString(desc) && utf8.RuneCountInString(desc.Value) <= maxDescription
+}
+
+func isString(v *yaml.Node) bool {
+	return v != nil && v.Kind == yaml.ScalarNode && appendScalar(nil, v)[0] == '"'
+}
+
+// text is a scalar's text, trimmed; ok is false for anything but a scalar.
+func text(v *yaml.Node) (s string, ok bool) {
+	if v == nil || v.Kind != yaml.ScalarNode {
+		return "", false
+	}
+	return strings.TrimSpace(v.Value), true
+}
+
+func optionalText(m *yaml.Node, key string, n *notes) string {
+	v := get(m, key)
+	s, ok := text(v)
+	if v != nil && !ok {
+		n.warn("%s is not text and is ignored", key)
+	}
+	return s
+}
+
+func shellField(v *yaml.Node, def string, n *notes) string {
+	if v == nil {
+		return def
+	}
+	if s, _ := text(v); s == "bash" || s == "powershell" {
+		return s
+	}
+	n.warn("shell is neither bash nor powershell; bash is used")
+	return "bash"
+}
+
+// itemList reads a list of scalars, or a string split at commas and blanks
+// outside the given brackets. Empty items are dropped.
+func itemList(m *yaml.Node, key, brackets string, n *notes) (items []string) {
+	v := get(m, key)
+	switch {
+	case v == nil || isNull(v):
+		return nil
+	case v.Kind == yaml.ScalarNode:
+		return splitItems(v.Value, brackets)
+	case v.Kind != yaml.SequenceNode:
+		n.warn("%s is neither a list nor text and is ignored", key)
+		return nil
+	}
+	for _, c := range v.Content {
+		s, ok := text(c)
+		if !ok {
+			n.warn("an item of %s is not text and is ignored", key)
+		}
+		if s != "" && !isNull(c) {
+			items = append(items, s)
+		}
+	}
+	return items
+}
+
+// splitItems splits at commas and white space outside brackets, which are pairs
+// of an opening and a closing one. A bracket left open takes the rest.
+func splitItems(s, brackets string) (items []string) {
+	depth := 0
+	fields := strings.FieldsFunc(s, func(r rune) bool {
+		switch i := strings.IndexRune(brackets, r); {
+		case i >= 0 && i%2 == 0:
+			depth++
+		case i >= 0 && depth > 0:
+			depth--
+		}
+		return depth == 0 && (r == ',' || unicode.IsSpace(r))
+	})
+	for _, f := range fields {
+		if f = strings.TrimSpace(f); f != "" {
+			items = append(items, f)
+		}
+	}
+	return items
+}

@@ -1,0 +1,127 @@
+package skillrepo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// A Manifest is a listing in which every file has its digest.
+type Manifest struct {
+	Listing
+	Digest string // sha256:<hex> over the lines "<hex> <size> <path>\n" of all files
+}
+
+// Manifest lists the skill's files and hashes those that changed since they were
+// last hashed. A file that cannot be read is left out with a diagnostic.
+func (s *Skill) Manifest(ctx context.Context) (*Manifest, error) {
+	list, err := s.Files(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{Listing: *list}
+	n := notes{dir: s.Dir, list: list.Diagnostics}
+	kept, sum := m.Files[:0], sha256.New()
+	m.Bytes = 0
+	for _, f := range m.Files {
+		h, err := s.hash(ctx, &f)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			n.warn("%v", plainError(fmt.Sprintf("%q is left out", f.Path), err))
+			continue
+		}
+		_, _ = fmt.Fprintf(sum, "%x %d %s\n", h, f.Size, f.Path)
+		f.Digest = "sha256:" + hex.EncodeToString(h[:])
+		m.Bytes += f.Size
+		kept = append(kept, f)
+	}
+	m.Files, m.Digest = kept, "sha256:"+hex.EncodeToString(sum.Sum(nil))
+	m.Diagnostics = n.list
+	return m, nil
+}
+
+// Digest is the digest of the skill's manifest: it changes with any byte or path.
+func (s *Skill) Digest(ctx context.Context) (string, error) {
+	m, err := s.Manifest(ctx)
+	if err != nil {
+		return "", err
+	}
+	return m.Digest, nil
+}
+
+type hash = [sha256.Size]byte
+
+// hash returns the hash of a file's content and makes f.Size the bytes hashed.
+func (s *Skill) hash(ctx context.Context, f *File) (hash, error) {
+	key := s.tree.abs(f.real)
+	if h, ok := s.hashes.get(key, f.sig); ok {
+		return h, nil
+	}
+	file, info, err := s.tree.openFile(f.real)
+	if err != nil {
+		return hash{}, err
+	}
+	defer func() { _ = file.Close() }()
+	sig, read, sum := signatureOf(info), time.Now(), sha256.New()
+	f.Size, err = io.Copy(sum, &ctxReader{ctx, file})
+	if err != nil {
+		return hash{}, err
+	}
+	h := hash(sum.Sum(nil))
+	if after, err := file.Stat(); err == nil && signatureOf(after) == sig {
+		s.hashes.put(key, sig, read, h)
+	}
+	return h, nil
+}
+
+// A ctxReader ends with its context, between reads.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *ctxReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// A hashMemory remembers the hashes of files, under their signatures.
+type hashMemory struct {
+	mu sync.Mutex
+	m  map[string]remembered
+}
+
+type remembered struct {
+	sig signature
+	sum hash
+}
+
+const maxRemembered = 65_536 // some 16 MiB; beyond, the memory starts anew
+
+func (m *hashMemory) get(path string, sig signature) (hash, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.m[path]
+	return r.sum, ok && r.sig == sig
+}
+
+// put remembers the hash of content read at the given time, if the signature can vouch for it.
+func (m *hashMemory) put(path string, sig signature, read time.Time, sum hash) {
+	if !sig.settled(read) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.m == nil || len(m.m) >= maxRemembered {
+		m.m = make(map[string]remembered)
+	}
+	m.m[path] = remembered{sig, sum}
+}

@@ -1,0 +1,151 @@
+package skillrepo
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+	"gopkg.in/yaml.v3"
+)
+
+// A Report is the verdict of strict validation: valid without errors.
+type Report struct {
+	Dir      string   `json:"dir"` // as it was given
+	Errors   []string `json:"errors"`
+	Warnings []string `json:"warnings"` // what lenient loading finds odd; never part of the verdict
+}
+
+const maxCompatibility = 500 // code points
+
+var strictKeys = []string{"allowed-tools", "compatibility", "description", "license", "metadata", "name"}
+
+// Validate checks one skill directory, or its SKILL.md, by the published rules, in
+// their words and order. dir's FS, Path and Dir say where it is; given is how the
+// messages call it.
+func Validate(ctx context.Context, dir Root, given string) Report {
+	rep := Report{Dir: given, Errors: []string{}, Warnings: []string{}}
+	t, at, err := dir.open()
+	if err != nil {
+		rep.Errors = append(rep.Errors, err.Error())
+		return rep
+	}
+	at = skillDir(t, at)
+	rep.Errors = append(rep.Errors, strictErrors(t, at, path.Base(filepath.ToSlash(t.abs(at))), given)...)
+	rep.Warnings = append(rep.Warnings, lenientWarnings(ctx, t, at)...)
+	return rep
+}
+
+// strictErrors judges the directory at a path of the tree, which is called dirName.
+func strictErrors(t tree, at, dirName, given string) []string {
+	real, info, err := t.resolve(".", at)
+	switch {
+	case err != nil:
+		return []string{"Path does not exist: " + given}
+	case !info.IsDir():
+		return []string{"Not a directory: " + given}
+	}
+	file, ok := strictFile(t, real)
+	if !ok {
+		return []string{"Missing required file: SKILL.md"}
+	}
+	m, problem := strictMapping(t, file)
+	if problem != "" {
+		return []string{problem}
+	}
+	return slices.Concat(unexpectedKeys(m), strictNameErrors(m, dirName), strictDescription(m), strictCompatibility(m))
+}
+
+// strictFile finds SKILL.md, else skill.md, in exactly that spelling.
+func strictFile(t tree, dir string) (file string, ok bool) {
+	entries, _, err := t.readDir(dir)
+	if err != nil {
+		return "", false
+	}
+	for _, name := range []string{"SKILL.md", "skill.md"} {
+		if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name }) {
+			continue
+		}
+		file, info, err := t.resolve(dir, name)
+		return file, err == nil && info.Mode().IsRegular() && within(dir, file)
+	}
+	return "", false
+}
+
+func unexpectedKeys(m *yaml.Node) []string {
+	var extra []string
+	for key := range pairs(m) {
+		if !slices.Contains(strictKeys, key) {
+			extra = append(extra, key)
+		}
+	}
+	if extra == nil {
+		return nil
+	}
+	slices.Sort(extra)
+	return []string{fmt.Sprintf("Unexpected fields in frontmatter: %s. Only ['%s'] are allowed.",
+		strings.Join(extra, ", "), strings.Join(strictKeys, "', '"))}
+}
+
+func strictNameErrors(m *yaml.Node, dirName string) []string {
+	v := get(m, "name")
+	if v == nil {
+		return []string{"Missing required field in frontmatter: name"}
+	}
+	name, _ := text(v)
+	if name == "" {
+		return []string{"Field 'name' must be a non-empty string"}
+	}
+	return nameErrors(norm.NFKC.String(name), dirName)
+}
+
+func strictDescription(m *yaml.Node) []string {
+	v := get(m, "description")
+	if v == nil {
+		return []string{"Missing required field in frontmatter: description"}
+	}
+	if s, _ := text(v); s == "" {
+		return []string{"Field 'description' must be a non-empty string"}
+	}
+	if k := utf8.RuneCountInString(v.Value); k > maxDescription {
+		return []string{fmt.Sprintf("Description exceeds %d character limit (%d chars)", maxDescription, k)}
+	}
+	return nil
+}
+
+func strictCompatibility(m *yaml.Node) []string {
+	v := get(m, "compatibility")
+	if v == nil {
+		return nil
+	}
+	if v.Kind != yaml.ScalarNode {
+		return []string{"Field 'compatibility' must be a string"}
+	}
+	if k := utf8.RuneCountInString(v.Value); k > maxCompatibility {
+		return []string{fmt.Sprintf("Compatibility exceeds %d character limit (%d chars)", maxCompatibility, k)}
+	}
+	return nil
+}
+
+// lenientWarnings is what loading the directory finds odd about it.
+func lenientWarnings(ctx context.Context, t tree, at string) (messages []string) {
+	skill, found, err := loadDir(ctx, t, at)
+	if err != nil {
+		return nil
+	}
+	if skill != nil {
+		found = slices.Concat(skill.Diagnostics, skill.bodyDiagnostics())
+		if list, err := skill.Files(ctx); err == nil {
+			found = append(found, list.Diagnostics...)
+		}
+	}
+	for _, d := range found {
+		messages = append(messages, d.Message)
+	}
+	return messages
+}

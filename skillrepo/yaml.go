@@ -1,0 +1,170 @@
+package skillrepo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	maxAliasNodes = 10_000  // nodes that aliases may stand for, in all
+	maxAliasBytes = 1 << 20 // and the text in them: a few bytes can name a long one
+	maxDepth      = 200     // nesting that readers of the JSON form can take
+)
+
+// A mapping is the front matter as a plain tree: no aliases, string keys, each once.
+type mapping struct {
+	node   *yaml.Node
+	mended bool // it took the quote-retry or dropping duplicate keys to read it
+}
+
+// parseMapping reads front matter leniently.
+func parseMapping(text string, n *notes) (mapping, error) {
+	var m mapping
+	root, more, err := parseYAML(text)
+	if err != nil {
+		var retryErr error
+		if root, more, retryErr = parseYAML(quoteValues(text)); retryErr != nil {
+			return m, fmt.Errorf("the frontmatter is not valid YAML: %w", err)
+		}
+		n.warn("the frontmatter is valid YAML only with some values quoted: %v", err)
+		m.mended = true
+	}
+	if more {
+		n.warn("the frontmatter holds more than one YAML document; only the first counts")
+		m.mended = true
+	}
+	if root == nil || root.Kind != yaml.MappingNode {
+		return m, errors.New("the frontmatter is not a YAML mapping")
+	}
+	p := plainer{nodes: maxAliasNodes, bytes: maxAliasBytes}
+	if m.node, err = p.plain(root, 0, false); err != nil {
+		return m, err
+	}
+	for _, key := range p.repeated {
+		n.warn("the frontmatter has the key %q more than once; the last one counts", key)
+		m.mended = true
+	}
+	return m, nil
+}
+
+// parseYAML returns the root node of the first document, nil when there is none.
+func parseYAML(text string) (root *yaml.Node, more bool, err error) {
+	defer func() {
+		// The parser reports most trouble as errors; what it panics with is trouble too.
+		if r := recover(); r != nil {
+			root, err = nil, fmt.Errorf("unreadable: %v", r)
+		}
+	}()
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	var doc, rest yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	more = !errors.Is(dec.Decode(&rest), io.EOF)
+	if len(doc.Content) == 0 {
+		return nil, more, nil
+	}
+	return doc.Content[0], more, nil
+}
+
+var keyLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*:[ \t]+)([^\s"'|>].*)$`)
+
+// quoteValues double-quotes the value of every unindented line that is not YAML
+// by itself, so that "description: Use when: asked" can be read.
+func quoteValues(text string) string {
+	lines := strings.Split(text, "\n")
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	for i, line := range lines {
+		m := keyLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if _, _, err := parseYAML(line); err != nil {
+			lines[i] = m[1] + `"` + escape.Replace(strings.TrimRight(m[2], " \t")) + `"`
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A plainer copies a YAML tree without aliases and repeated keys.
+type plainer struct {
+	nodes    int // that aliases may still stand for
+	bytes    int
+	repeated []string
+}
+
+func (p *plainer) plain(n *yaml.Node, depth int, aliased bool) (*yaml.Node, error) {
+	if n.Kind == yaml.AliasNode {
+		n, aliased = n.Alias, true
+	}
+	if aliased {
+		p.nodes, p.bytes = p.nodes-1, p.bytes-len(n.Value)
+		if p.nodes < 0 || p.bytes < 0 {
+			return nil, fmt.Errorf("the aliases of the frontmatter stand for more than %d nodes or %d bytes", maxAliasNodes, maxAliasBytes)
+		}
+	}
+	if depth > maxDepth {
+		return nil, fmt.Errorf("the frontmatter is nested more than %d levels deep", maxDepth)
+	}
+	out := &yaml.Node{Kind: n.Kind, Value: n.Value, Style: n.Style &^ yaml.TaggedStyle}
+	for _, child := range n.Content {
+		c, err := p.plain(child, depth+1, aliased)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = append(out.Content, c)
+	}
+	if out.Kind == yaml.MappingNode {
+		p.unique(out)
+	}
+	return out, nil
+}
+
+// unique gives a mapping text keys, each once: the last value at the first place.
+func (p *plainer) unique(m *yaml.Node) {
+	at := make(map[string]int, len(m.Content)/2)
+	kept := m.Content[:0]
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		key, val := m.Content[i], m.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			key = &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: string(appendJSON(nil, key))}
+		}
+		if j, ok := at[key.Value]; ok {
+			p.repeated = append(p.repeated, key.Value)
+			kept[j+1] = val
+			continue
+		}
+		at[key.Value] = len(kept)
+		kept = append(kept, key, val)
+	}
+	m.Content = kept
+}
+
+// get returns the value of a key, nil without one.
+func get(m *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			return m.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// pairs visits the keys and values of a mapping as written.
+func pairs(m *yaml.Node) func(yield func(string, *yaml.Node) bool) {
+	return func(yield func(string, *yaml.Node) bool) {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if !yield(m.Content[i].Value, m.Content[i+1]) {
+				return
+			}
+		}
+	}
+}

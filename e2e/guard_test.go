@@ -221,7 +221,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the socket: %v %v", info, err)
 	}
-	client := &http.Client{Transport: &http.Transport{Dial: func(_, _ string) (net.Conn, error) { return net.Dial("unix", path) }}}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
 	req, _ := http.NewRequest(http.MethodPost, "http://any.example/mcp", strings.NewReader(ping))
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {modernVersion}, "Mcp-Method": {"tools/list"}}
 	resp, err := client.Do(req)

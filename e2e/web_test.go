@@ -79,7 +79,6 @@ type visitor struct {
 	token   string
 	session string // of legacy clients, once it is known
 
-	lines  sync.WaitGroup
 	flight sync.Map // id -> context.CancelFunc
 }
 

@@ -94,6 +94,7 @@ func progresses(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult
 func addAskingTools(m *mcpserver.MCPServer) {
 	m.AddTool(mcp.NewTool("test_sampling", mcp.WithDescription("A fixture."), mcp.WithString("prompt", mcp.Required())),
 		func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			//lint:ignore SA1019 the suite wants to see it
 			result, err := m.RequestSampling(ctx, mcp.CreateMessageRequest{CreateMessageParams: sample(r.GetString("prompt", ""))})
 			if err != nil {
 				return mcp.NewToolResultError(err.Error()), nil

@@ -133,8 +133,8 @@ func (s *Server) transport(ending context.Context) transport {
 	return newStreamable(ending, s)
 }
 
-// readBody reads a request's message. Hang-ups are only noticed without a
-// deadline for reading, so that is lifted afterwards.
+// readBody reads a request's message. The time to read is for the message alone:
+// it is lifted afterwards, for a call may take longer.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *httpFault) {
 	if r.ContentLength > maxMessage {
 		drain(r)

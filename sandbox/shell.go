@@ -309,20 +309,27 @@ func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
 	return res
 }
 
-// awaitPipes lets output in flight arrive, but does not wait for survivors.
+// awaitPipes lets output in flight arrive, but does not wait for survivors. On a
+// machine under load the readers may not have had their turn when the grace is
+// over: what is in the pipes is read in any case.
 func (s *Shell) awaitPipes(j *job) {
-	select {
-	case <-j.drained:
-		return
-	default:
-	}
 	grace := time.NewTimer(s.c.limits.PipeGrace)
 	defer grace.Stop()
-	select {
-	case <-j.drained:
-	case <-grace.C:
+	for round := range maxPipeGraces {
+		select {
+		case <-j.drained:
+			return
+		case <-grace.C:
+		}
+		if !slices.ContainsFunc(j.pipes, pending) || round > 0 && j.tree.survivors() {
+			return
+		}
+		grace.Reset(s.c.limits.PipeGrace)
 	}
 }
+
+// maxPipeGraces bounds the wait. Survivors, who may never stop printing, get two.
+const maxPipeGraces = 10
 
 // over reports whether nothing of the command runs or holds a pipe.
 func (j *job) over() bool {

@@ -59,7 +59,7 @@ func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call,
 func (t *Tool) fail(ctx context.Context, env *Env, call *Call, err error) *mcp.CallToolResult {
 	e := asError(env, err)
 	if t.OnFail != nil {
-		t.OnFail(ctx, env, e)
+		t.OnFail(ctx, env, call, e)
 	}
 	if e.Code == Internal && e.Err != nil {
 		env.Log.Error("a call failed", "tool", t.Name, "error", err)

@@ -12,6 +12,7 @@ import (
 type updatePlanIn struct {
 	Steps       []step `json:"steps" also:"plan" doc:"The whole plan, in order; it replaces the last one."`
 	Explanation string `json:"explanation,omitempty" doc:"Why the plan changed."`
+	ListID      string `json:"listId,omitempty" doc:"Which plan; without it a client that has no session starts a new one."`
 }
 
 type step struct {
@@ -26,12 +27,17 @@ var updatePlan = tools.Define(tools.Info{
 	Name: "update_plan", Title: "Update plan",
 	Effect: tools.Sets, Lane: tools.LaneList, NoOutputSchema: true,
 	Description: "Keep a visible plan for work of several steps. Send the whole plan each time: short steps, one in progress, tick as you go.",
-}, func(ctx context.Context, _ *tools.Env, in updatePlanIn) (string, error) {
+	Adapt:       tools.AdaptListID,
+}, func(ctx context.Context, env *tools.Env, in updatePlanIn) (string, error) {
 	list := make([]plan.Step, len(in.Steps))
 	for i, s := range in.Steps {
 		list[i] = plan.Step(s)
 	}
-	if err := steps.Of(ctx).Replace(list); err != nil {
+	kept, id, err := steps.Find(ctx, env, in.ListID)
+	if err != nil {
+		return "", err
+	}
+	if err := kept.Replace(list); err != nil {
 		return "", blank(err)
 	}
 	text := "Plan cleared."
@@ -40,6 +46,9 @@ var updatePlan = tools.Define(tools.Info{
 	}
 	if strings.TrimSpace(in.Explanation) != "" {
 		text += "\n\nReason: " + plan.OneLine(in.Explanation)
+	}
+	if id != "" {
+		text += "\nlistId: " + id
 	}
 	return text, nil
 })

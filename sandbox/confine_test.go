@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,5 +158,25 @@ func TestSelfTest(t *testing.T) {
 	}
 	if rules := s.c.Rules(); !strings.Contains(rules, "$TMPDIR") || !strings.Contains(rules, "no network") {
 		t.Error(rules)
+	}
+}
+
+// TestNoPlaceForTemporaryFiles is what a container with a read-only root meets.
+func TestNoPlaceForTemporaryFiles(t *testing.T) {
+	for _, mode := range []Mode{Off, Auto} {
+		s, c := newShell(t, Config{Sandbox: mode})
+		t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "gone"))
+		_, err := s.Run(t.Context(), sh("true"))
+		var missing *PrivateDirError
+		if !errors.As(err, &missing) || missing.Dir != os.TempDir() || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(missing.Hint(), "TMPDIR") {
+			t.Errorf("%s: a command answered %v", mode, err)
+		}
+		if _, err := c.SelfTest(); mode == Auto && !errors.As(err, &missing) {
+			t.Errorf("the self-test answered %v", err)
+		}
+		t.Setenv("TMPDIR", t.TempDir())
+		if res := run(t, s, sh("true")); res.ExitCode != 0 {
+			t.Errorf("%s: with a place a command answered %+v", mode, res)
+		}
 	}
 }

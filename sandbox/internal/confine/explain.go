@@ -61,9 +61,9 @@ func sentence(what, permit string) string {
 var (
 	denied  = regexp.MustCompile(`(?i)permission denied|EACCES`)
 	writing = regexp.MustCompile(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
-	// Quoted names first, as they may hold blanks; then absolute paths, and what
-	// stands alone before the last colon.
-	quoted   = regexp.MustCompile("['\"`‘“]([^'\"`’”]+)['\"`’”]")
+	// Quoted names first, as they may hold blanks (the quote in "can't" opens
+	// none); then absolute paths, and what stands alone before the last colon.
+	quoted   = regexp.MustCompile("(?:^|[^\\pL]|\\bb)['\"`‘“]([^'\"`’”]+)['\"`’”]")
 	absolute = regexp.MustCompile(`(?:^|[\s:=(\[])(/[^\s:'"` + "`" + `,;)\]]+)`)
 	alone    = regexp.MustCompile(`([^\s:'"]+): (?i:permission denied)`)
 )

@@ -20,7 +20,7 @@ func TestTranscriptsOnStdio(t *testing.T) {
 			if err := script.Setup(dir); err != nil {
 				t.Fatal(err)
 			}
-			c := start(t, dir, append([]string{"serve", "--tools", script.Profile}, script.Flags...)...)
+			c := start(t, dir, append([]string{"serve", "--tools", script.Profile}, script.Arguments(dir)...)...)
 			c.initialize()
 			answers, err := script.Run(dir, c.call)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
+	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
 
 // A Code says what kind of failure a call met, for programs to branch on.
@@ -56,6 +57,13 @@ var codes = []struct {
 	err  error
 	code Code
 }{
+	{skill.ErrBadInput, BadInput},
+	{skill.ErrNotFound, NotFound},
+	{skill.ErrOutside, OutsideWorkspace},
+	{skill.ErrDenied, Denied},
+	{skill.ErrUnsupported, UnsupportedType},
+	{skill.ErrTooBig, TooLarge},
+	{skill.ErrUnavailable, Unavailable},
 	{sandbox.ErrEscapes, OutsideWorkspace},
 	{sandbox.ErrReserved, Denied},
 	{sandbox.ErrBadPath, BadInput},
@@ -108,7 +116,10 @@ func asError(env *Env, err error) *Error {
 	var path *sandbox.PathError
 	var start *sandbox.StartError
 	var large *sandbox.TooLargeError
+	var exact *skill.Error
 	switch {
+	case errors.As(err, &exact):
+		e.Msg = exact.Msg // the words of a wire
 	case errors.As(err, &large):
 		e.Msg = tooLarge(large)
 	case errors.As(err, &arg):

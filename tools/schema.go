@@ -26,8 +26,9 @@ type Field struct {
 	MinLen   *int
 	MaxLen   *int
 	Enum     []string
-	NoNUL    bool // NUL is refused, for what the system takes as a path or argument
-	Number   bool // whole numbers are listed as "number", for wires that say so
+	Known    []string // listed as the enum, but not enforced: the tool itself words a stranger
+	NoNUL    bool     // NUL is refused, for what the system takes as a path or argument
+	Number   bool     // whole numbers are listed as "number", for wires that say so
 
 	kind   kind
 	elem   *Field  // of lists and maps
@@ -241,6 +242,9 @@ func (f *Field) writeBounds(add func(string, any)) {
 	}
 	if f.Enum != nil {
 		add("enum", f.Enum)
+	}
+	if f.Known != nil {
+		add("enum", f.Known)
 	}
 	if f.Min != nil {
 		add("minimum", *f.Min)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
 
 // A Session is what lives as long as one client's connection: the process on
@@ -12,6 +13,9 @@ import (
 type Session struct {
 	ID    string
 	Shell *sandbox.Shell
+
+	// Skills is what the client has done with skills; nil on a server without them.
+	Skills *skill.Session
 
 	mu     sync.Mutex
 	states map[any]any

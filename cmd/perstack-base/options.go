@@ -14,15 +14,17 @@ import (
 
 // options are the flags that all subcommands share.
 type options struct {
-	workspace string
-	tools     []string
-	readOnly  bool
-	maxOutput int
-	timeout   time.Duration
-	passEnv   []string
-	logLevel  string
-	logFile   string
-	verbose   bool
+	workspace  string
+	tools      []string
+	readOnly   bool
+	maxOutput  int
+	timeout    time.Duration
+	passEnv    []string
+	skills     []string
+	noDiscover bool
+	logLevel   string
+	logFile    string
+	verbose    bool
 }
 
 // envPrefix begins the environment twin of every flag.
@@ -30,11 +32,13 @@ const envPrefix = "PERSTACK_BASE_"
 
 func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.workspace, "workspace", "", "serve `DIR` instead of the current directory")
-	f.StringSliceVar(&o.tools, "tools", nil, "`LIST` of PROFILE, PROFILE.TOOL, -PROFILE.TOOL (default perstack)")
+	f.StringSliceVar(&o.tools, "tools", nil, "`LIST` of PROFILE, PROFILE.TOOL, -PROFILE.TOOL (default perstack, and skills when there are any)")
 	f.BoolVar(&o.readOnly, "read-only", false, "leave out every tool that changes files or runs commands")
 	f.IntVar(&o.maxOutput, "max-output", 0, "`BYTES` of text in one result (default: as each profile says)")
 	f.DurationVar(&o.timeout, "timeout", 0, "end commands that set no timeout after this `TIME`, as in 90s (default: as each profile says)")
 	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see variables that look like secrets; `NAMES` may hold *")
+	f.StringArrayVar(&o.skills, "skills", nil, "look for trusted skills in `DIR`; repeat for more")
+	f.BoolVar(&o.noDiscover, "no-discover", false, "do not look for skills in skills, .agents/skills and ~/.agents/skills")
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `LEVEL` on: debug, info, warn, error (default warn)")
 	f.StringVar(&o.logFile, "log-file", "", "append a JSON line for each call to `FILE`: tool, duration, outcome, bytes")
 	f.BoolVar(&o.verbose, "verbose", false, "same as --log-level info")
@@ -73,6 +77,7 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 	return server.Config{
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
 		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log,
+		Skills: o.skills, NoDiscover: o.noDiscover,
 	}, end, err
 }
 

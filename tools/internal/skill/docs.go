@@ -128,7 +128,9 @@ func fit(sk *skillrepo.Skill, text string, docs []skillrepo.File, note string, b
 	for _, d := range docs {
 		cut = append(cut, d.Path)
 	}
-	tail := func(names []string) string { return fmt.Sprintf("\n\nDocs cut at %d bytes: %s", budget, strings.Join(names, ", ")) }
+	tail := func(names []string) string {
+		return fmt.Sprintf("\n\nDocs cut at %d bytes: %s", budget, strings.Join(names, ", "))
+	}
 	if len(tail(cut)) > room-len(text) { // so many names do not fit themselves
 		return text + clipTo(tail(cut), room-len(text)) + note
 	}
@@ -202,7 +204,7 @@ type Selected struct {
 	SelectedDocs   []string `json:"selected_docs" doc:"The selection, in order of first mention."`
 	MissingDocs    []string `json:"missing_docs,omitempty" doc:"Names that are no docs of the skill."`
 
-	text string
+	text string `json:"-"`
 }
 
 // Text is the docs that became selected by the change, "" for none.

@@ -68,6 +68,9 @@ func (s *Session) Close() {
 	}
 }
 
+// MaxListedNames is how many names of skills a schema lists.
+const MaxListedNames = 256
+
 // Names are the known skills, sorted.
 func (e *Engine) Names() []string {
 	var names []string

@@ -139,7 +139,8 @@ func (w *Watch) one(ctx context.Context, a *activation, h skillrepo.Hook, event,
 		v.Messages = append(v.Messages, h.Prompt)
 		return false
 	case "permission":
-		return v.permission(event, h.Decision, h.Reason) || true
+		v.permission(event, h.Decision, h.Reason)
+		return true
 	}
 	d, err := w.command(ctx, a, h, event, tool, output, v.Input)
 	if err != nil {

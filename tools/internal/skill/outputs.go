@@ -3,6 +3,7 @@ package skill
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -194,7 +195,7 @@ func (c *collector) add(rel string) {
 }
 
 func (c *collector) warn(format string, args ...any) {
-	if text := errorf(nil, format, args...).Msg; !slices.Contains(c.warnings, text) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(c.warnings, text) {
 		c.warnings = append(c.warnings, text)
 	}
 }
@@ -281,4 +282,3 @@ func goodName(name string) bool {
 	return len(name) <= maxArtifactName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) &&
 		!slices.ContainsFunc(strings.Split(name, "/"), bad)
 }
-

@@ -33,7 +33,7 @@ func (a Answer) file() txtar.File {
 func (s *Script) Run(dir string, call Caller) ([]Answer, error) {
 	answers := make([]Answer, len(s.Steps))
 	for i, step := range s.Steps {
-		args := json.RawMessage(strings.ReplaceAll(string(step.Args), "$WORK", dir))
+		args := json.RawMessage(placeholder.ReplaceAllLiteral(step.Args, []byte(dir)))
 		result, err := call(step.Tool, args)
 		if err != nil {
 			return nil, fmt.Errorf("step %d, %s: %w", i+1, step.Tool, err)
@@ -57,6 +57,9 @@ func (s *Script) Diff(answers []Answer) string {
 	}
 	return b.String()
 }
+
+// placeholder stands for the workspace; $WORK_DIR is something else.
+var placeholder = regexp.MustCompile(`\$WORK\b`)
 
 // masks hide what differs from run to run and from machine to machine.
 var masks = []struct {

@@ -76,7 +76,11 @@ func (s *Session) RunScript(ctx context.Context, r Script) (*ScriptResult, error
 		if ctx.Err() != nil || errors.Is(err, sandbox.ErrEnding) {
 			return nil, err
 		}
-		return nil, errorf(ErrUnavailable, "Failed to execute '%s' in skill '%s': %v. Ensure the interpreter is installed and on PATH.", r.Script, r.Skill, plain(err))
+		reason := plain(err)
+		if start := new(sandbox.StartError); errors.As(err, &start) && start.Command == file {
+			reason = start.Err // about the script itself
+		}
+		return nil, errorf(ErrUnavailable, "Failed to execute '%s' in skill '%s': %v. Ensure the interpreter is installed and on PATH.", r.Script, r.Skill, reason)
 	}
 	if res.Cancelled {
 		return nil, context.Canceled

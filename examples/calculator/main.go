@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -41,7 +42,13 @@ type operands struct {
 
 func operation(name, title, description string, calculate func(a, b float64) (float64, error)) *tools.Tool {
 	return tools.Define(tools.Info{Name: name, Title: title, Description: description, Effect: tools.Reads},
-		func(_ context.Context, _ *tools.Env, in operands) (float64, error) { return calculate(in.A, in.B) })
+		func(_ context.Context, _ *tools.Env, in operands) (float64, error) {
+			result, err := calculate(in.A, in.B)
+			if math.IsInf(result, 0) {
+				return 0, tools.Errorf(tools.TooLarge, "", "the result is too large")
+			}
+			return result, err
+		})
 }
 
 func divide(a, b float64) (float64, error) {

@@ -29,9 +29,36 @@ type skillState struct {
 	mu   sync.Mutex
 	told string // what the lists were made of
 
+	published memo
+
 	watch sync.Once
 	ctx   context.Context
 	stop  context.CancelFunc
+}
+
+// A memo is the published skills as they were a moment ago, for the pages of one list.
+type memo struct {
+	mu   sync.Mutex
+	list []*skillrepo.Published
+	made time.Time
+}
+
+// fresh is how old what was read of the disk may be, to be shown as what is there.
+const fresh = 250 * time.Millisecond
+
+// published are the skills that a strict host accepts, by URI.
+func (s *Server) published(ctx context.Context) ([]*skillrepo.Published, error) {
+	m := &s.skills.published
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.made) > fresh {
+		list, err := s.repo.Published(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m.list, m.made = list, now
+	}
+	return m.list, nil
 }
 
 func (k *skillState) end() {

@@ -101,7 +101,7 @@ func (s *Server) skillsList(ctx context.Context, r *request) (any, *rpcError) {
 	if fault != nil {
 		return nil, fault
 	}
-	published, err := s.repo.Published(ctx)
+	published, err := s.published(ctx)
 	if err != nil {
 		return nil, vanished(err)
 	}
@@ -192,7 +192,7 @@ func (s *Server) resourcesList(ctx context.Context, r *request) (any, *rpcError)
 	if fault != nil {
 		return nil, fault
 	}
-	published, err := s.repo.Published(ctx)
+	published, err := s.published(ctx)
 	if err != nil {
 		return nil, vanished(err)
 	}
@@ -269,7 +269,7 @@ func (s *Server) resource(ctx context.Context, uri string) (content []byte, mime
 
 // publishedPaths are the files of published skills as skill:// URIs name them.
 func (s *Server) publishedPaths(ctx context.Context) (paths []string) {
-	published, err := s.repo.Published(ctx)
+	published, err := s.published(ctx)
 	if err != nil {
 		return nil
 	}

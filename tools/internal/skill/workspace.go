@@ -2,9 +2,11 @@ package skill
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
@@ -80,17 +82,16 @@ func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string,
 	defer w.mu.Unlock()
 	rel = skillsDir + "/" + sk.Name
 	listed := time.Now()
-	list, err := sk.Files(ctx)
+	old := w.staged[sk.Name]
+	list, copied, err := w.look(ctx, sk, rel, old)
 	if err != nil {
 		return "", nil, errorf(ErrNotFound, "the files of skill %s cannot be listed: %v", sk.Name, err)
 	}
 	if len(list.Files) > maxStagedFiles || list.Bytes > maxStagedBytes {
 		return "", nil, errorf(ErrTooBig, "skill %s has %d files and %d bytes; at most %d files and %d bytes can be run", sk.Name, len(list.Files), list.Bytes, maxStagedFiles, maxStagedBytes)
 	}
-	if old := w.staged[sk.Name]; old != nil && old.settled && old.realDir == sk.RealDir && slices.Equal(old.source, list.Files) {
-		if now, err := w.dir.Entries(rel); err == nil && slices.Equal(now, old.copied) {
-			return rel, old.warnings, nil
-		}
+	if old != nil && old.settled && old.realDir == sk.RealDir && slices.Equal(old.source, list.Files) && slices.Equal(old.copied, copied) {
+		return rel, old.warnings, nil
 	}
 	delete(w.staged, sk.Name)
 	fresh, err := w.copySkill(ctx, sk, list, rel)
@@ -100,6 +101,20 @@ func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string,
 	fresh.settled = !slices.ContainsFunc(list.Files, func(f skillrepo.File) bool { return !f.Settled(listed) })
 	w.staged[sk.Name] = fresh
 	return rel, fresh.warnings, nil
+}
+
+// look lists the source of a skill and, at the same time, the copy that there may be.
+func (w *workspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, old *staged) (list *skillrepo.Listing, copied []sandbox.Entry, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if old != nil {
+			copied, _ = w.dir.Entries(rel) // what cannot be listed is not what was made
+		}
+	}()
+	list, err = sk.Files(ctx)
+	<-done
+	return list, copied, err
 }
 
 // settleTime is how long a change of a file can go unseen in its times: clocks
@@ -124,14 +139,16 @@ func (w *workspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *sk
 			return fail(err)
 		}
 	}
-	for _, f := range list.Files {
-		if err := w.copyFile(ctx, sk, f, tmp); err != nil {
-			return fail(err)
-		}
+	if err := w.copyFiles(ctx, sk, list.Files, tmp); err != nil {
+		return fail(err)
 	}
 	st := &staged{realDir: sk.RealDir, source: list.Files}
 	if err := w.addLinks(sk, list, tmp, st); err != nil {
 		return fail(err)
+	}
+	trash := w.dir.Temp(skillsDir)
+	if w.dir.Rename(rel, trash) == nil {
+		go func() { _ = w.dir.Remove(trash) }() // nobody waits for it
 	}
 	if err := w.dir.Rename(tmp, rel); err != nil {
 		return fail(err)
@@ -142,6 +159,28 @@ func (w *workspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *sk
 		return fail(err)
 	}
 	return st, nil
+}
+
+// copiers is how many files are copied at a time: making a file is waiting for the disk.
+const copiers = 8
+
+func (w *workspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []skillrepo.File, tmp string) error {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	errs := make([]error, copiers)
+	for i := range errs {
+		all.Go(func() {
+			for errs[i] == nil {
+				at := int(next.Add(1)) - 1
+				if at >= len(files) {
+					return
+				}
+				errs[i] = w.copyFile(ctx, sk, files[at], tmp)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 func (w *workspace) copyFile(ctx context.Context, sk *skillrepo.Skill, f skillrepo.File, tmp string) error {

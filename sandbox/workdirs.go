@@ -40,15 +40,9 @@ func (d *Workdirs) open() (string, error) {
 	if d.dir != "" {
 		return d.dir, nil
 	}
-	sum := sha256.Sum256([]byte(d.workspace))
-	name := filepath.Join("perstack-base", fmt.Sprintf("%x", sum[:8]))
-	places := []string{filepath.Join(os.TempDir(), fmt.Sprintf("perstack-base-%d", os.Getuid()))}
-	if cache, err := os.UserCacheDir(); err == nil {
-		places = append([]string{cache}, places...)
-	}
 	why := ErrNoWorkdir
-	for _, place := range places {
-		dir, err := d.private(filepath.Join(place, name))
+	for _, place := range d.places() {
+		dir, err := d.private(place)
 		if err == nil {
 			d.dir = dir
 			return dir, nil
@@ -58,9 +52,26 @@ func (d *Workdirs) open() (string, error) {
 	return "", why
 }
 
-// private makes dir with nobody else's rights, and returns its real path.
+// places are where the directory of the workspace may be, the best first.
+func (d *Workdirs) places() []string {
+	sum := sha256.Sum256([]byte(d.workspace))
+	name := filepath.Join("perstack-base", fmt.Sprintf("%x", sum[:8]))
+	places := []string{filepath.Join(os.TempDir(), fmt.Sprintf("perstack-base-%d", os.Getuid()), name)}
+	if cache, err := os.UserCacheDir(); err == nil {
+		places = append([]string{filepath.Join(cache, name)}, places...)
+	}
+	return places
+}
+
+// inside reports whether dir lies in the workspace, as text.
+func (d *Workdirs) inside(dir string) bool {
+	return strings.HasPrefix(withSeparator(filepath.Clean(dir)), withSeparator(d.workspace))
+}
+
+// private makes dir with nobody else's rights, and returns its real path. Nobody
+// else may own it or the two above it, which are ours as well.
 func (d *Workdirs) private(dir string) (string, error) {
-	if within := withSeparator(d.workspace); strings.HasPrefix(withSeparator(filepath.Clean(dir)), within) {
+	if d.inside(dir) {
 		return "", ErrNoWorkdir
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
@@ -70,8 +81,12 @@ func (d *Workdirs) private(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Lstat(real)
-	if err != nil || ownedByOther(info) || strings.HasPrefix(withSeparator(real), withSeparator(d.workspace)) {
+	for _, own := range []string{real, filepath.Dir(real), filepath.Dir(filepath.Dir(real))} {
+		if info, err := os.Lstat(own); err != nil || ownedByOther(info) {
+			return "", ErrNoWorkdir
+		}
+	}
+	if d.inside(real) {
 		return "", ErrNoWorkdir
 	}
 	return real, os.Chmod(real, 0o700)
@@ -107,17 +122,13 @@ const lockSuffix = ".lock"
 
 // Sweep removes the trees of servers that died, after an hour. It makes nothing.
 func (d *Workdirs) Sweep() {
-	d.mu.Lock()
-	top := d.dir
-	d.mu.Unlock()
-	if top == "" {
-		return
-	}
-	entries, _ := os.ReadDir(filepath.Join(top, "run"))
-	for _, e := range entries {
-		dir := filepath.Join(top, "run", strings.TrimSuffix(e.Name(), lockSuffix))
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandoned && strings.HasSuffix(e.Name(), lockSuffix) {
-			sweep(dir)
+	for _, top := range d.places() {
+		entries, _ := os.ReadDir(filepath.Join(top, "run"))
+		for _, e := range entries {
+			name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
+			if info, err := e.Info(); isLock && err == nil && time.Since(info.ModTime()) > abandoned {
+				sweep(filepath.Join(top, "run", name))
+			}
 		}
 	}
 }

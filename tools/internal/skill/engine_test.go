@@ -402,3 +402,27 @@ func TestLoadFitsItsBudget(t *testing.T) {
 		t.Errorf("big: %d bytes, %q %v", len(text), text[max(0, len(text)-80):], err)
 	}
 }
+
+func FuzzDirective(f *testing.F) {
+	f.Add(`{"decision":"block","updatedInput":{"a":[1]}}`)
+	f.Add("{")
+	f.Fuzz(func(t *testing.T, stdout string) {
+		d, err := parseDirective(stdout)
+		if err != nil && d != nil || err == nil && d == nil && strings.HasPrefix(strings.TrimSpace(stdout), "{") {
+			t.Errorf("%q: %v %v", stdout, d, err)
+		}
+	})
+}
+
+// FuzzPattern: whatever a pattern is, what it matches lies inside.
+func FuzzPattern(f *testing.F) {
+	for _, text := range []string{"out/**", "$WORK_DIR/*", "../x", "a/{b,c}/[d", "${RUN_DIR}", "//./x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := compile(text, "runs/r")
+		if err == nil && (strings.HasPrefix(p.start, "/") || strings.Contains("/"+p.start+"/", "/../") || p.glob.Match("../x")) {
+			t.Errorf("%q: %+v", text, p)
+		}
+	})
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -232,7 +231,7 @@ func (w *Watch) command(ctx context.Context, a *activation, h skillrepo.Hook, ev
 		Skill   string  `json:"skill"`
 	}{event, tool, alias, input, output, w.s.ID, root, a.page.Name})
 	if err != nil {
-		return nil, fmt.Errorf("Hook could not run: %w", err)
+		return nil, errorf(ErrDenied, "Hook could not run: %v", err)
 	}
 	r := runner{w.s}.Run(ctx, Command{
 		Argv: a.page.argv(h.Shell, h.Command), Dir: a.page.Dir, Stdin: append(told, '\n'), Timeout: h.Timeout, MaxOutput: maxHookBytes,
@@ -240,13 +239,13 @@ func (w *Watch) command(ctx context.Context, a *activation, h skillrepo.Hook, ev
 	})
 	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
 	case r.Err != nil:
-		return nil, fmt.Errorf("Hook could not run: %w", r.Err)
+		return nil, errorf(ErrDenied, "Hook could not run: %v", r.Err)
 	case r.TimedOut:
-		return nil, fmt.Errorf("Hook timed out after %ds", int(h.Timeout.Seconds()))
+		return nil, errorf(ErrDenied, "Hook timed out after %ds", int(h.Timeout.Seconds()))
 	case r.ExitCode != 0 && stderr != "":
-		return nil, fmt.Errorf("Hook exited with code %d: %s", r.ExitCode, stderr)
+		return nil, errorf(ErrDenied, "Hook exited with code %d: %s", r.ExitCode, stderr)
 	case r.ExitCode != 0:
-		return nil, fmt.Errorf("Hook exited with code %d", r.ExitCode)
+		return nil, errorf(ErrDenied, "Hook exited with code %d", r.ExitCode)
 	}
 	return parseDirective(r.Stdout)
 }
@@ -257,7 +256,7 @@ func parseDirective(stdout string) (*directive, error) {
 	if !strings.HasPrefix(text, "{") {
 		return nil, nil
 	}
-	invalid := fmt.Errorf("Hook printed invalid JSON")
+	invalid := errorf(ErrDenied, "Hook printed invalid JSON")
 	d := &directive{}
 	if json.Unmarshal([]byte(text), d) != nil {
 		return nil, invalid

@@ -421,7 +421,7 @@ func FuzzPattern(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := compile(text, "runs/r")
-		if err == nil && (strings.HasPrefix(p.start, "/") || strings.Contains("/"+p.start+"/", "/../") || p.glob.Match("../x")) {
+		if err == nil && (strings.HasPrefix(p.start, "/") || strings.Contains("/"+p.start+"/", "/../")) {
 			t.Errorf("%q: %+v", text, p)
 		}
 	})

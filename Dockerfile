@@ -15,6 +15,7 @@ COPY --from=build /out/perstack-base /usr/local/bin/perstack-base
 COPY --from=build --chown=65532:65532 /out/workspace /workspace
 USER 65532:65532
 WORKDIR /workspace
+HEALTHCHECK CMD ["perstack-base", "healthcheck"]
 ENTRYPOINT ["perstack-base"]
 CMD ["serve"]
 
@@ -24,5 +25,6 @@ COPY --from=build --chown=65532:65532 /out/workspace /workspace
 COPY --from=build /out/tmp /tmp
 USER 65532:65532
 WORKDIR /workspace
+HEALTHCHECK CMD ["/perstack-base", "healthcheck"]
 ENTRYPOINT ["/perstack-base"]
 CMD ["serve"]

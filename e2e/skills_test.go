@@ -215,16 +215,16 @@ func BenchmarkSkills(b *testing.B) {
 		write(b, filepath.Join(large, fmt.Sprintf("skills/large/references/%02d/%d.md", i%16, i)), strings.Repeat("x", 4096))
 	}
 	time.Sleep(50 * time.Millisecond)
-	benchCall(b, "run/skill=1 file", large, "skill_run", `{"skill":"small","command":"true"}`, nil)
-	benchCall(b, "run/skill=512 files", large, "skill_run", `{"skill":"large","command":"true"}`, nil)
-	benchCall(b, "run/floor=bash", large, "exec", `{"command":"bash","args":["-c","true"],"env":{},"cwd":"","stdout":true,"stderr":true}`, nil)
+	benchSkill(b, "run/skill=1 file", large, "skill_run", `{"skill":"small","command":"true"}`, nil)
+	benchSkill(b, "run/skill=512 files", large, "skill_run", `{"skill":"large","command":"true"}`, nil)
+	benchSkill(b, "run/floor=bash", large, "exec", `{"command":"bash","args":["-c","true"],"env":{},"cwd":"","stdout":true,"stderr":true}`, nil)
 	touched := filepath.Join(large, "skills/large/touched")
-	benchCall(b, "run/skill=512 files, staged anew", large, "skill_run", `{"skill":"large","command":"true"}`, func(i int) {
+	benchSkill(b, "run/skill=512 files, staged anew", large, "skill_run", `{"skill":"large","command":"true"}`, func(i int) {
 		write(b, touched, fmt.Sprint(i))
 	})
 }
 
-func benchCall(b *testing.B, name, dir, tool, args string, before func(int)) {
+func benchSkill(b *testing.B, name, dir, tool, args string, before func(int)) {
 	b.Run(name, func(b *testing.B) {
 		c := start(b, dir)
 		c.initialize()

@@ -30,7 +30,11 @@ type StartError struct {
 	Command string // its name, as it was given
 	What    string // the part at fault: "command", "args[2]", "env NAME", or a variable's name
 	Err     error  // one of the errors above, or the system's
+	Refused string // what the sandbox refused, if that is why; a sentence
 }
+
+// Hint says what would permit the program.
+func (e *StartError) Hint() string { return e.Refused }
 
 func (e *StartError) Error() string { return fmt.Sprintf("%q %v", e.What, e.Err) }
 
@@ -43,8 +47,10 @@ type Command struct {
 	Path string   // PATH to search instead of the one that the program will have
 	Dir  string   // absolute, checked by the caller; empty means the workspace
 
-	Env  map[string]string // added to the base environment, and wins
-	Base []string          // instead of the host's filtered environment; only TMPDIR and a private HOME are added
+	Env     map[string]string // added to the base environment, and wins
+	Without []string          // names that are taken out of the base environment
+	Startup *Startup          // what the program reads first; may be nil
+	Base    []string          // instead of the host's filtered environment; only TMPDIR and a private HOME are added
 
 	Stdin          []byte // nil: end of file at once
 	Stdout, Stderr bool   // whether to capture; what is not captured goes to the null device
@@ -66,13 +72,7 @@ type Result struct {
 	Stdout    Output
 	Stderr    Output
 	Duration  time.Duration
-	Refused   []Refusal // what the kernel kept it from, where that is recorded
-}
-
-// A Refusal is something that the sandbox kept a command from.
-type Refusal struct {
-	What  string // such as "connect 10.0.0.1:443"
-	Count int    // how often
+	Refused   []string // what the sandbox kept a failing command from, a sentence each
 }
 
 // check refuses what no system could run.

@@ -7,22 +7,25 @@ import (
 
 // A Config is what all commands of a server have in common.
 type Config struct {
-	Dir         string   // the workspace: absolute, links resolved
-	Limits      Limits   // zero fields mean their defaults
-	Env         []string // the host's environment; nil means this process's
-	PassEnv     []string // shell patterns of names that are passed on although they look secret
-	PrivateHome bool     // commands are confined: HOME is private too
-	NoNetwork   bool     // commands have no network: proxy settings are not passed on
+	Dir        string   // the workspace: absolute, links resolved
+	Limits     Limits   // zero fields mean their defaults
+	Env        []string // the host's environment; nil means this process's
+	PassEnv    []string // shell patterns of names that are passed on although they look secret
+	Sandbox    Mode     // how far commands are confined
+	Network    bool     // commands may use the network
+	AllowRead  []string // absolute paths that commands may read besides
+	AllowWrite []string // absolute paths that commands may write besides
 }
 
 // Commands is the part that all sessions of one server share.
 type Commands struct {
 	cfg    Config
 	limits Limits
-	env    []string // filtered once
+	env    func() []string // filtered once
 	null   *os.File
-	start  starter
 	guard  *watchdog
+
+	confinement *confinement
 
 	mu     sync.Mutex
 	shells map[*Shell]bool
@@ -38,9 +41,9 @@ func NewCommands(cfg Config) (*Commands, error) {
 	if cfg.Env == nil {
 		cfg.Env = os.Environ()
 	}
-	guard := new(watchdog)
-	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), env: hostEnv(cfg.Env, cfg), null: null,
-		start: groupStarter{guard}, guard: guard, shells: map[*Shell]bool{}}
+	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(watchdog),
+		confinement: newConfinement(cfg), shells: map[*Shell]bool{}}
+	c.env = sync.OnceValue(func() []string { return hostEnv(cfg, c.confinement.confined()) })
 	if os.Getpid() == 1 {
 		children.adopt() // orphans of others come here as well
 	}
@@ -50,7 +53,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 
 // Env is the environment that commands start from, without the private
 // directories of a session. The caller must not change it.
-func (c *Commands) Env() []string { return c.env }
+func (c *Commands) Env() []string { return c.env() }
 
 // Withheld lists the names of the host's variables that commands do not get.
 func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }

@@ -61,17 +61,17 @@ var proxies = []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "n
 	"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"}
 
 // hostEnv is the environment that every command of a server starts from.
-func hostEnv(env []string, cfg Config) []string {
-	base := FilterEnv(env, cfg.PassEnv)
-	if cfg.NoNetwork {
+func hostEnv(cfg Config, confined bool) []string {
+	base := FilterEnv(cfg.Env, cfg.PassEnv)
+	if confined && !cfg.Network {
 		base = slices.DeleteFunc(base, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")
 			return slices.Contains(proxies, name)
 		})
 	}
 	base = addUser(base)
-	if cfg.PrivateHome {
-		base = addGitConfig(base)
+	if confined { // HOME is private then
+		base = addToolHomes(addGitConfig(base), cfg.Network)
 	}
 	return base
 }
@@ -108,6 +108,55 @@ func addGitConfig(env []string) []string {
 		return env
 	}
 	return append(env, "GIT_CONFIG_GLOBAL="+file)
+}
+
+// toolHomes are what toolchains keep below the user's HOME and find through a
+// variable when HOME is private. A cache is read only, so with a network, where
+// it can be filled anew, the private one serves.
+var toolHomes = []struct {
+	name, dir string
+	cache     bool
+}{
+	{"GOMODCACHE", "go/pkg/mod", true},
+	{"npm_config_cache", ".npm", true},
+	{"CARGO_HOME", ".cargo", true},
+	{"RUSTUP_HOME", ".rustup", false},
+	{"PYENV_ROOT", ".pyenv", false},
+	{"RBENV_ROOT", ".rbenv", false},
+	{"NVM_DIR", ".nvm", false},
+	{"VOLTA_HOME", ".volta", false},
+	{"ASDF_DATA_DIR", ".asdf", false},
+	{"MISE_DATA_DIR", ".local/share/mise", false},
+}
+
+// addToolHomes names those that exist and that the host's variables do not name.
+func addToolHomes(env []string, network bool) []string {
+	home, _ := getenv(env, "HOME")
+	if home == "" {
+		return env
+	}
+	for _, tool := range toolHomes {
+		dir := filepath.Join(home, tool.dir)
+		_, set := getenv(env, tool.name)
+		if set || tool.cache && network {
+			continue
+		}
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			env = append(env, tool.name+"="+dir)
+		}
+	}
+	return env
+}
+
+// dropEnv returns env without the named variables.
+func dropEnv(env, names []string) []string {
+	if len(names) == 0 {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // mergeEnv returns base with the variables of set added or replaced.

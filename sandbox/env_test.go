@@ -47,12 +47,12 @@ func TestHostEnv(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := hostEnv([]string{"HOME=" + home, "USER=ann", "https_proxy=x"}, Config{PrivateHome: true, NoNetwork: true})
+	env := hostEnv(Config{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
 	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "GIT_CONFIG_GLOBAL=" + home + "/.gitconfig"}
 	if !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
 	}
-	if env := hostEnv([]string{"USER=a", "LOGNAME=b", "https_proxy=x"}, Config{}); len(env) != 3 {
+	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "https_proxy=x"}}, false); len(env) != 3 {
 		t.Errorf("got %q", env)
 	}
 }
@@ -105,5 +105,25 @@ func TestLookup(t *testing.T) {
 		if !errors.Is(err, tt.err) || tt.err == nil && got != tt.want {
 			t.Errorf("%s in %q: got %q %v, want %q %v", tt.name, tt.path, got, err, tt.want, tt.err)
 		}
+	}
+}
+
+func TestToolHomes(t *testing.T) {
+	home := t.TempDir()
+	for _, dir := range []string{".cargo", "go/pkg/mod", ".rustup"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := []string{"HOME=" + home, "RUSTUP_HOME=/mine"}
+	want := append(slices.Clone(base), "GOMODCACHE="+home+"/go/pkg/mod", "CARGO_HOME="+home+"/.cargo")
+	if got := addToolHomes(slices.Clone(base), false); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := addToolHomes(slices.Clone(base), true); !slices.Equal(got, base) {
+		t.Errorf("with a network the private caches serve: %q", got)
+	}
+	if got := addToolHomes([]string{"A=1"}, false); len(got) != 1 {
+		t.Errorf("without HOME: %q", got)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// testMode names the variable that sets the mode of all tests that leave it open.
+const testMode = "SANDBOX_TEST_MODE"
+
 // TestMain also plays a server that is killed, for the tests of the watchdog.
 func TestMain(m *testing.M) {
 	Watchdog()
@@ -18,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 func serveForTest(script string) {
-	c, err := NewCommands(Config{Dir: os.TempDir()})
+	c, err := NewCommands(Config{Dir: os.TempDir(), Sandbox: Mode(os.Getenv(testMode))})
 	if err != nil {
 		panic(err)
 	}

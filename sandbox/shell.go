@@ -36,6 +36,7 @@ type job struct {
 	out     [2]*capture
 	pipes   []*os.File    // our ends
 	drained chan struct{} // closed when no process holds the pipes any more
+	start   string        // the directory of its Startup, "" for none
 	shared  atomic.Bool   // another command of the session ran at some time meanwhile
 }
 
@@ -55,12 +56,19 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	defer s.active.Done()
 	began := time.Now()
-	if err := s.launch(j, &c); err != nil {
+	err := s.launch(j, &c)
+	if j.start != "" {
+		defer os.RemoveAll(j.start)
+	}
+	if err != nil {
 		s.forget(j)
 		return Result{}, err
 	}
 	res := s.follow(ctx, j, &c)
 	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
+	if res.ExitCode != 0 {
+		res.Refused = j.refused(res.Stderr)
+	}
 	res.Duration = time.Since(began)
 	s.settle(j)
 	return res, nil
@@ -94,15 +102,19 @@ func (s *Shell) forget(j *job) {
 // launch finds the program, opens its streams and starts it.
 func (s *Shell) launch(j *job, c *Command) error {
 	children.adopt()
-	if err := s.session.open(s.c); err != nil {
+	cage, err := s.session.open(s.c, c.Read, c.Write)
+	if err != nil {
 		return err
 	}
-	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c), dir: c.Dir,
-		owner: &s.session, alone: func() bool { return !j.shared.Load() }}
+	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil), dir: c.Dir,
+		owner: &s.session, alone: func() bool { return !j.shared.Load() }, cage: cage}
 	if l.dir == "" {
 		l.dir = s.c.cfg.Dir
 	}
 	if err := checkDir(l.dir); err != nil {
+		return err
+	}
+	if err := s.startup(j, c, &l); err != nil {
 		return err
 	}
 	path := c.Path
@@ -112,18 +124,33 @@ func (s *Shell) launch(j *job, c *Command) error {
 			path = defaultPath
 		}
 	}
-	var err error
 	if l.path, err = lookup(c.Name, l.dir, path); err != nil {
 		return &StartError{Command: c.Name, What: c.Name, Err: err}
 	}
 	return s.spawn(j, c, l)
 }
 
-func (s *Shell) envFor(c *Command) []string {
-	if c.Base == nil {
-		return mergeEnv(s.session.env, c.Env)
+func (s *Shell) envFor(c *Command, confined bool) []string {
+	base := s.session.env
+	if c.Base != nil {
+		base = s.session.private(c.Base, confined)
 	}
-	return mergeEnv(s.session.private(c.Base, s.c.cfg.PrivateHome), c.Env)
+	return mergeEnv(dropEnv(base, c.Without), c.Env)
+}
+
+// HostEnv returns a variable as commands get it, but for the private directories
+// of the session; false when they do not get it.
+func (s *Shell) HostEnv(name string) (string, bool) { return getenv(s.c.env(), name) }
+
+// startup lays down what the program shall read first.
+func (s *Shell) startup(j *job, c *Command, l *launch) error {
+	if c.Startup == nil {
+		return nil
+	}
+	var err error
+	j.start, err = c.Startup.write(s.session.mark(), l.cage != nil)
+	l.env = mergeEnv(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
+	return err
 }
 
 func checkDir(dir string) error {
@@ -164,12 +191,20 @@ func (s *Shell) spawn(j *job, c *Command, l launch) error {
 		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
 	}
 	var err error
-	if j.tree, err = s.c.start.start(l); err != nil {
+	if j.tree, err = s.starter(l).start(l); err != nil {
 		j.hangUp()
 		return startError(c, l, err)
 	}
 	s.connect(j, c)
 	return nil
+}
+
+// starter is how programs are started: confined where that is possible.
+func (s *Shell) starter(l launch) starter {
+	if l.cage != nil {
+		return cagedStarter{l.cage}
+	}
+	return groupStarter{s.c.guard}
 }
 
 // connect feeds stdin and drains the output until no process holds the pipes.
@@ -231,7 +266,11 @@ func startError(c *Command, l launch, err error) error {
 			break
 		}
 	}
-	return &StartError{Command: c.Name, What: c.Name, Err: err}
+	refused := ""
+	if errors.Is(err, ErrNotExecutable) && l.cage != nil {
+		refused = l.cage.explainProgram(l.path)
+	}
+	return &StartError{Command: c.Name, What: c.Name, Err: err, Refused: refused}
 }
 
 // follow waits for the end of the program, or brings it about.
@@ -270,20 +309,27 @@ func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
 	return res
 }
 
-// awaitPipes lets output in flight arrive, but does not wait for survivors.
+// awaitPipes lets output in flight arrive, but does not wait for survivors. On a
+// machine under load the readers may not have had their turn when the grace is
+// over: what is in the pipes is read in any case.
 func (s *Shell) awaitPipes(j *job) {
-	select {
-	case <-j.drained:
-		return
-	default:
-	}
 	grace := time.NewTimer(s.c.limits.PipeGrace)
 	defer grace.Stop()
-	select {
-	case <-j.drained:
-	case <-grace.C:
+	for round := range maxPipeGraces {
+		select {
+		case <-j.drained:
+			return
+		case <-grace.C:
+		}
+		if !slices.ContainsFunc(j.pipes, pending) || round > 0 && j.tree.survivors() {
+			return
+		}
+		grace.Reset(s.c.limits.PipeGrace)
 	}
 }
+
+// maxPipeGraces bounds the wait. Survivors, who may never stop printing, get two.
+const maxPipeGraces = 10
 
 // over reports whether nothing of the command runs or holds a pipe.
 func (j *job) over() bool {
@@ -295,6 +341,15 @@ func (j *job) over() bool {
 	}
 }
 
+// refused tells what the sandbox kept a failed command from.
+func (j *job) refused(stderr Output) []string {
+	t, ok := j.tree.(*caged)
+	if !ok {
+		return nil
+	}
+	return t.cage.explain(t.dir, ValidText(stderr.Head)+ValidText(stderr.Tail), t.refusals())
+}
+
 // settle lets go of an ended command, or keeps it until its survivors end.
 func (s *Shell) settle(j *job) {
 	over := j.over()
@@ -304,9 +359,16 @@ func (s *Shell) settle(j *job) {
 		s.left = append(s.left, j)
 	}
 	s.mu.Unlock()
-	if over {
+	switch t, ok := j.tree.(*caged); {
+	case over:
 		j.tree.release()
-	} else {
+	case ok:
+		go func() {
+			<-t.gone()
+			<-j.drained
+			s.prune()
+		}()
+	default:
 		s.prune() // its survivors may have ended since over was asked
 	}
 }
@@ -366,7 +428,10 @@ func (s *Shell) endLeft(last bool) {
 	left := s.left
 	s.left = nil
 	s.mu.Unlock()
-	trees := []tree{strays{tmp: s.session.mark(), all: last}}
+	var trees []tree
+	if !s.session.confined() { // nothing leaves a cage
+		trees = append(trees, strays{tmp: s.session.mark(), all: last})
+	}
 	for _, j := range left {
 		trees = append(trees, j.tree)
 	}

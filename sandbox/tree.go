@@ -14,6 +14,7 @@ type launch struct {
 	files [3]*os.File // stdin, stdout, stderr
 	owner *session    // whose private directory marks what escapes the group
 	alone func() bool // no other command of the session ran meanwhile
+	cage  *cage       // what confines it; nil: nothing does
 }
 
 // A starter starts a program as the leader of a tree of its own. One that

@@ -20,20 +20,29 @@ import (
 type groupStarter struct{ guard *watchdog }
 
 func (s groupStarter) start(l launch) (tree, error) {
-	attr := &syscall.ProcAttr{Dir: l.dir, Env: l.env, Sys: &syscall.SysProcAttr{Setpgid: true}}
-	fds := [3]uintptr{l.files[0].Fd(), l.files[1].Fd(), l.files[2].Fd()}
-	attr.Files = fds[:]
-	g := &group{launch: l, guard: s.guard, born: ticks()}
-	children.starting.RLock()
-	defer children.starting.RUnlock()
-	pid, err := forkExec(l.path, l.argv, attr)
-	if err != nil {
+	g := newGroup(l, s.guard)
+	if err := g.begin(); err != nil {
 		return nil, err
 	}
-	g.pid = pid
-	children.own(pid)
-	s.guard.groupBegins(pid)
+	s.guard.groupBegins(g.pid)
 	return g, nil
+}
+
+// newGroup prepares a group; guard is nil where something else ends it with the server.
+func newGroup(l launch, guard *watchdog) *group {
+	return &group{launch: l, guard: guard, born: ticks()}
+}
+
+// begin starts the leader from the calling thread.
+func (g *group) begin() (err error) {
+	fds := [3]uintptr{g.files[0].Fd(), g.files[1].Fd(), g.files[2].Fd()}
+	attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: &syscall.SysProcAttr{Setpgid: true}}
+	children.starting.RLock()
+	defer children.starting.RUnlock()
+	if g.pid, err = forkExec(g.path, g.argv, attr); err == nil {
+		children.own(g.pid)
+	}
+	return err
 }
 
 // forkExec starts a program. A file that was written a moment ago can be busy
@@ -100,7 +109,9 @@ func (g *group) survivors() bool { return unix.Kill(-g.pid, 0) == nil }
 func (g *group) release() {
 	g.once.Do(func() {
 		children.disown(g.pid)
-		g.guard.groupEnds(g.pid)
+		if g.guard != nil {
+			g.guard.groupEnds(g.pid)
+		}
 		g.forget()
 	})
 }

@@ -103,9 +103,9 @@ func (w *Workdir) Create(rel string, mode fs.FileMode, from io.Reader, limit int
 	return n, err
 }
 
-// An Entry is one state of one entry of a tree, as far as the system tells it
+// A Stamp is one state of one entry of a tree, as far as the system tells it
 // without reading the content.
-type Entry struct {
+type Stamp struct {
 	Path         string // below the directory that was listed
 	Mode         fs.FileMode
 	Size         int64
@@ -113,17 +113,17 @@ type Entry struct {
 	Inode        uint64
 }
 
-// Entries lists all that is below rel, in no particular but always the same
+// Stamps lists all that is below rel, in no particular but always the same
 // order for the same names; links are listed, not followed.
-func (w *Workdir) Entries(rel string) (list []Entry, err error) {
+func (w *Workdir) Stamps(rel string) (list []Stamp, err error) {
 	err = w.withRoot(func(root *os.Root) error {
-		list, err = entriesOf(root, rel, "", nil)
+		list, err = stampsOf(root, rel, "", nil)
 		return err
 	})
 	return list, err
 }
 
-func entriesOf(root *os.Root, dir, prefix string, list []Entry) ([]Entry, error) {
+func stampsOf(root *os.Root, dir, prefix string, list []Stamp) ([]Stamp, error) {
 	file, err := root.Open(dir)
 	if err != nil {
 		return nil, err
@@ -135,14 +135,14 @@ func entriesOf(root *os.Root, dir, prefix string, list []Entry) ([]Entry, error)
 	}
 	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, info := range infos {
-		e := Entry{Path: prefix + info.Name(), Mode: info.Mode(), Size: info.Size(), Mtime: info.ModTime().UnixNano()}
+		e := Stamp{Path: prefix + info.Name(), Mode: info.Mode(), Size: info.Size(), Mtime: info.ModTime().UnixNano()}
 		e.Inode, e.Ctime = identity(info)
 		if info.IsDir() {
 			e.Size = 0 // what a file system says of a directory's size means nothing
 		}
 		list = append(list, e)
 		if info.IsDir() {
-			if list, err = entriesOf(root, dir+"/"+info.Name(), e.Path+"/", list); err != nil {
+			if list, err = stampsOf(root, dir+"/"+info.Name(), e.Path+"/", list); err != nil {
 				return nil, err
 			}
 		}

@@ -64,7 +64,7 @@ func TestWorkdirChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	entries, err := w.Entries(".")
+	entries, err := w.Stamps(".")
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Path)
@@ -72,7 +72,7 @@ func TestWorkdirChanges(t *testing.T) {
 	if err != nil || strings.Join(got, " ") != "d g l out" {
 		t.Errorf("%v %v", got, err)
 	}
-	again, _ := w.Entries(".")
+	again, _ := w.Stamps(".")
 	if !slices.Equal(entries, again) {
 		t.Error("an unchanged tree looks changed")
 	}
@@ -98,8 +98,8 @@ func create(w *Workdir, rel, text string, limit int64) error {
 	return err
 }
 
-// TestEntriesShowChanges: whatever is done to a file, its entry differs.
-func TestEntriesShowChanges(t *testing.T) {
+// TestStampsShowChanges: whatever is done to a file, its stamp differs.
+func TestStampsShowChanges(t *testing.T) {
 	w, err := workdirs(t).New("session-a")
 	if err != nil {
 		t.Fatal(err)
@@ -115,19 +115,21 @@ func TestEntriesShowChanges(t *testing.T) {
 			}
 			return os.Chtimes(path, time.Now(), info.ModTime())
 		},
-		"another file": func() error { return errors.Join(os.WriteFile(path+"2", []byte("text"), 0o600), os.Rename(path+"2", path)) },
-		"removed":      func() error { return os.Remove(path) },
+		"another file": func() error {
+			return errors.Join(os.WriteFile(path+"2", []byte("text"), 0o600), os.Rename(path+"2", path))
+		},
+		"removed": func() error { return os.Remove(path) },
 	} {
 		_ = os.Remove(path)
 		if err := create(w, "f", "text", 9); err != nil {
 			t.Fatal(err)
 		}
-		before, _ := w.Entries(".")
+		before, _ := w.Stamps(".")
 		time.Sleep(20 * time.Millisecond)
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if after, _ := w.Entries("."); slices.Equal(before, after) {
+		if after, _ := w.Stamps("."); slices.Equal(before, after) {
 			t.Errorf("%s: unseen", name)
 		}
 	}

@@ -20,14 +20,16 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/baseagent"
 	"github.com/perstack-ai/perstack-base/tools/echo"
 	"github.com/perstack-ai/perstack-base/tools/perstack"
 	"github.com/perstack-ai/perstack-base/tools/skills"
+	"github.com/perstack-ai/perstack-base/tools/vski"
 )
 
 // Profiles are the profiles of this binary, in the order in which their
 // instructions are given. The one list.
-var Profiles = []*tools.Profile{perstack.Profile, skills.Profile, echo.Profile}
+var Profiles = []*tools.Profile{perstack.Profile, vski.Profile, skills.Profile, baseagent.Profile, echo.Profile}
 
 // DefaultTools is the selection when --tools says nothing, SkillTools what joins
 // it as long as a skill is known.
@@ -60,18 +62,25 @@ type Config struct {
 	MaxOutput int              // bytes of text in a result; 0 = each profile's own budget
 	Timeout   time.Duration    // of commands that ask for none; 0 = each tool's own
 	PassEnv   []string         // patterns of withheld variable names that commands may see
-	Version   string           // shown to clients; "" = "dev"
-	Log       *slog.Logger     // nil = silent
 
 	Skills     []string // directories to look for trusted skills in
 	NoDiscover bool     // look nowhere else
-	AllowRead  []string // directories and files outside that may be read
+
+	Sandbox    sandbox.Mode // how far commands are confined
+	Network    bool         // commands may use the network
+	AllowRead  []string     // absolute paths that commands may read besides
+	AllowWrite []string     // absolute paths that commands may write besides
+
+	Version string       // shown to clients; "" = "dev"
+	Log     *slog.Logger // nil = silent
+	HTTP    *HTTP        // for ServeListener; nil = stdio
 }
 
 // A Server serves one workspace. Make one with [New], end it with Close.
 type Server struct {
 	mcp      *mcpserver.MCPServer
 	env      *tools.Env
+	http     *HTTP // nil = stdio
 	commands *sandbox.Commands
 	choices  choices
 	known    []selected // every tool of every profile
@@ -89,7 +98,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	s := &Server{version: cfg.Version}
+	s := &Server{version: cfg.Version, http: cfg.HTTP}
+	if s.http != nil {
+		if err := s.http.check(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.selectTools(cfg); err != nil {
 		return nil, err
 	}
@@ -102,7 +116,18 @@ func New(cfg Config) (*Server, error) {
 	s.mcp = mcpserver.NewMCPServer(Name, cfg.Version, s.options(cfg)...)
 	s.addTemplates()
 	s.sync()
+	if extras.register != nil {
+		extras.register(s)
+	}
 	return s, nil
+}
+
+// extras are what a build with the tag conformance adds: fixtures that the
+// official test suite wants to find in a server. Every other build has none.
+var extras struct {
+	options   []mcpserver.ServerOption
+	register  func(*Server)
+	intercept func(*request) (any, *rpcError, bool)
 }
 
 func (s *Server) selectTools(cfg Config) error {
@@ -129,13 +154,16 @@ func (s *Server) openWorkspace(cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
-	s.commands, err = sandbox.NewCommands(sandbox.Config{Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv})
+	s.commands, err = sandbox.NewCommands(sandbox.Config{
+		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv,
+		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
+	})
 	if err != nil {
 		return errors.Join(err, files.Close())
 	}
 	s.env = &tools.Env{
 		Files: files, Limits: limits, Log: cfg.Log,
-		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly},
+		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly, CommandRules: s.commands.Rules, Handles: s.http.handles()},
 	}
 	return nil
 }
@@ -143,7 +171,11 @@ func (s *Server) openWorkspace(cfg Config) error {
 // options are what mcp-go is told. Its recovery and validation stay off: every
 // handler recovers and validates itself, in words for a model.
 func (s *Server) options(cfg Config) []mcpserver.ServerOption {
-	return []mcpserver.ServerOption{
+	scope := mcp.CacheScopePublic
+	if s.http != nil && s.http.Token != "" {
+		scope = mcp.CacheScopePrivate
+	}
+	return append([]mcpserver.ServerOption{
 		mcpserver.WithTitle(Title),
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithHooks(s.instructing(cfg)),
@@ -154,8 +186,10 @@ func (s *Server) options(cfg Config) []mcpserver.ServerOption {
 		mcpserver.WithResourceCompletionProvider(completer{s}),
 		mcpserver.WithExtensions(map[string]any{skillsExtension: map[string]any{"directoryRead": true}}),
 		mcpserver.WithPaginationLimit(pageSize),
-		mcpserver.WithCacheHints(60_000, mcp.CacheScopePublic),
-	}
+		mcpserver.WithCacheHints(60_000, scope),
+		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
+		mcpserver.WithMethodCacheHints(mcp.MethodResourcesRead, 10_000, mcp.CacheScopePrivate),
+	}, extras.options...)
 }
 
 // instructing puts the instructions into each answer that carries them, as they
@@ -175,6 +209,9 @@ func (s *Server) instructing(cfg Config) *mcpserver.Hooks {
 // profile that has a listed tool, then the list of skills.
 func (s *Server) instructions(cfg Config) string {
 	words := []string{"Paths are relative to the workspace, the only directory these tools can reach. A result that was cut says how to get the rest."}
+	if s.http.handles() {
+		words = append(words, "Pass the listId you were given to every later call on that list.")
+	}
 	if cfg.ReadOnly {
 		words = append(words, "This server is read-only.")
 	}
@@ -198,6 +235,12 @@ func (s *Server) Close() error {
 	return errors.Join(s.commands.Close(), s.env.Files.Close())
 }
 
+// Workspace returns the directory that is served, all links resolved.
+func (s *Server) Workspace() string { return s.env.Files.Root() }
+
+// Commands returns what runs the server's commands, for a look at how they are confined.
+func (s *Server) Commands() *sandbox.Commands { return s.commands }
+
 // Kill ends every command at once.
 func (s *Server) Kill() { s.commands.Kill() }
 
@@ -212,6 +255,7 @@ func (s *Server) newCall(id string) (session *tools.Session, end func()) { retur
 func (s *Server) begin(id string, single bool) (session *tools.Session, end func()) {
 	shell := s.commands.NewShell()
 	session = tools.NewSession(id, shell)
+	session.OneCall = single
 	session.Skills = s.env.Skills.NewSession(shell, single)
 	return session, func() {
 		shell.Close()

@@ -17,6 +17,8 @@ type Env struct {
 	Settings Settings
 	Log      *slog.Logger
 	Skills   *skill.Engine // nil: no skills are served
+
+	lists handles // what clients without a session come back to
 }
 
 // Settings are the start-up choices that change what tools list or answer.
@@ -26,8 +28,9 @@ type Settings struct {
 	ReadOnly  bool          // tools that change files or run commands are left out
 	Handles   bool          // the transport has no sessions to rely on: lists have a listId
 
-	// CommandRules tells the model in two sentences what commands may touch here.
-	CommandRules string
+	// CommandRules tells the model in two sentences what commands may touch
+	// here; asked when a tool that runs commands is listed. May be nil.
+	CommandRules func() string
 }
 
 // Budget returns the bytes of text that a result may hold: --max-output, or the
@@ -46,6 +49,13 @@ func (e *Env) CommandTimeout(own time.Duration) time.Duration {
 		return e.Settings.Timeout
 	}
 	return own
+}
+
+// DescribeCommands adds the rules for commands to a tool's description.
+func (e *Env) DescribeCommands(l *Listing) {
+	if e.Settings.CommandRules != nil {
+		l.Description += " " + e.Settings.CommandRules()
+	}
 }
 
 // Shell returns the command runner of the call's session.

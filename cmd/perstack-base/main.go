@@ -32,6 +32,9 @@ const (
 
 // run executes one command line and returns the exit code.
 func run(args []string) int {
+	if err := sandbox.Harden(); err != nil {
+		fmt.Fprintln(os.Stderr, "perstack-base: this process could not be hardened:", err)
+	}
 	surviveBrokenPipe()
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
 	defer stop()

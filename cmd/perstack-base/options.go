@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -16,15 +19,19 @@ import (
 type options struct {
 	workspace  string
 	tools      []string
+	skills     []string
+	noDiscover bool
 	readOnly   bool
 	maxOutput  int
 	timeout    time.Duration
 	passEnv    []string
-	skills     []string
-	noDiscover bool
+	sandbox    string
+	network    string
+	allow      struct{ read, write []string }
 	logLevel   string
 	logFile    string
 	verbose    bool
+	web        web
 }
 
 // envPrefix begins the environment twin of every flag.
@@ -39,9 +46,14 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see variables that look like secrets; `NAMES` may hold *")
 	f.StringArrayVar(&o.skills, "skills", nil, "look for trusted skills in `DIR`; repeat for more")
 	f.BoolVar(&o.noDiscover, "no-discover", false, "do not look for skills in skills, .agents/skills and ~/.agents/skills")
+	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Auto), "confine commands: auto = by the kernel where it can, strict = or refuse them, off = not (`MODE`)")
+	f.StringVar(&o.network, "network", "deny", "let commands use the network: `deny` or allow")
+	f.StringSliceVar(&o.allow.read, "allow-read", nil, "let commands read these `PATHS` too")
+	f.StringSliceVar(&o.allow.write, "allow-write", nil, "let commands write these `PATHS` too")
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `LEVEL` on: debug, info, warn, error (default warn)")
 	f.StringVar(&o.logFile, "log-file", "", "append a JSON line for each call to `FILE`: tool, duration, outcome, bytes")
 	f.BoolVar(&o.verbose, "verbose", false, "same as --log-level info")
+	o.web.register(f)
 }
 
 // applyEnvironment sets every flag that the command line left alone from its
@@ -73,12 +85,53 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 	if o.timeout < 0 {
 		return cfg, nil, fmt.Errorf("--timeout must not be negative")
 	}
+	if cfg, err = o.confinement(); err != nil {
+		return cfg, nil, err
+	}
+	http, err := o.web.config()
+	if err != nil {
+		return cfg, nil, err
+	}
 	log, end, err := o.logger()
 	return server.Config{
+		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
-		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log,
+		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log, HTTP: http,
 		Skills: o.skills, NoDiscover: o.noDiscover,
 	}, end, err
+}
+
+// confinement reads the flags about commands.
+func (o *options) confinement() (cfg server.Config, err error) {
+	cfg.Sandbox = sandbox.Mode(o.sandbox)
+	if !slices.Contains([]sandbox.Mode{sandbox.Auto, sandbox.Strict, sandbox.Off}, cfg.Sandbox) {
+		return cfg, fmt.Errorf("--sandbox %s: must be auto, strict or off", o.sandbox)
+	}
+	if o.network != "deny" && o.network != "allow" {
+		return cfg, fmt.Errorf("--network %s: must be deny or allow", o.network)
+	}
+	cfg.Network = o.network == "allow"
+	if cfg.AllowRead, err = absolute("--allow-read", o.allow.read); err != nil {
+		return cfg, err
+	}
+	cfg.AllowWrite, err = absolute("--allow-write", o.allow.write)
+	return cfg, err
+}
+
+// absolute makes paths absolute. One that is not there would permit nothing,
+// without a word, so it is an error.
+func absolute(flag string, paths []string) (out []string, err error) {
+	for _, path := range paths {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		out = append(out, path)
+	}
+	return out, nil
 }
 
 // minOutput is the least result that can still say what was cut.

@@ -14,14 +14,13 @@ import (
 func serveCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Serve MCP on standard input and output (what a bare start does)",
+		Short: "Serve MCP, on standard input and output unless --transport says otherwise (what a bare start does)",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 }
 
-// serve speaks MCP on standard input and output until the input ends or ctx
-// does. A second signal ends everything at once.
+// serve speaks MCP until ctx ends, or standard input where that is spoken on. A second signal ends everything at once.
 func serve(ctx context.Context, o *options) error {
 	cfg, endLog, err := o.config()
 	if err != nil {
@@ -33,15 +32,38 @@ func serve(ctx context.Context, o *options) error {
 		return err
 	}
 	defer s.Close()
-	banner(o)
+	warnUnconfined(s)
 	go func() {
 		<-ctx.Done()
 		killOnSignal(s)
 	}()
+	if cfg.HTTP != nil {
+		return serveHTTP(ctx, o, s, cfg.HTTP)
+	}
+	banner(o)
 	if err := s.ServeStdio(ctx, os.Stdin, claimStdout()); err != nil {
 		return failure{err}
 	}
 	return nil
+}
+
+func serveHTTP(ctx context.Context, o *options, s *server.Server, cfg *server.HTTP) error {
+	ln, err := o.web.open(cfg)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	if err := s.ServeListener(ctx, ln); err != nil {
+		return failure{err}
+	}
+	return nil
+}
+
+// warnUnconfined says in one line when the kernel does not keep commands in.
+func warnUnconfined(s *server.Server) {
+	if ok, why := s.Commands().Confined(); !ok {
+		fmt.Fprintf(os.Stderr, "perstack-base: commands are not confined: %s (perstack-base doctor tells more)\n", why)
+	}
 }
 
 // claimStdout takes standard output for the protocol alone: whatever else prints
@@ -54,7 +76,9 @@ func claimStdout() *os.File {
 
 // banner tells a person at a terminal what is going on. A program sees nothing.
 func banner(o *options) {
-	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	in, err := os.Stdin.Stat()
+	null, nullErr := os.Stat(os.DevNull)
+	if err != nil || in.Mode()&os.ModeCharDevice == 0 || nullErr == nil && os.SameFile(in, null) {
 		return
 	}
 	dir, err := filepath.Abs(o.workspace)

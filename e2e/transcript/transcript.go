@@ -11,6 +11,7 @@
 //	-- logs/ --                 a directory
 //	-- skill NAME in DIR --     a sample skill of testdata/skills, below DIR
 //	-- flags --                 flags of the server, one a line
+//	-- session --               its steps need a session
 //	-- call TOOL --             the arguments, as JSON
 //	-- want -- / -- want error --   the answer's blocks
 //
@@ -37,6 +38,7 @@ type Script struct {
 	Profile string // from its folder
 	Tool    string // from its name
 	Flags   []string
+	Session bool // its steps belong together: not for connections without a session
 	Steps   []*Step
 
 	archive *txtar.Archive
@@ -99,6 +101,8 @@ func (s *Script) add(f *txtar.File) error {
 		return nil
 	}
 	switch f.Name {
+	case "session":
+		s.Session = true
 	case "flags":
 		s.Flags = strings.Fields(string(f.Data))
 	case "want", "want error":

@@ -45,7 +45,7 @@ var exec = tools.Define(tools.Info{
 	Description: "Run one program, without a shell, in the workspace. For pipes and redirections run sh with the arguments -c and the command line. Standard input is empty. Not for programs that never end.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		l.Input.Field("timeout").Default = float64(env.CommandTimeout(commandTimeout).Milliseconds())
-		l.Description = strings.TrimSpace(l.Description + " " + env.Settings.CommandRules)
+		env.DescribeCommands(l)
 	},
 }, func(ctx context.Context, env *tools.Env, in execIn) (out execOut, err error) {
 	dir, err := workingDirectory(env, in.Cwd)

@@ -38,7 +38,6 @@ var fileHandlers = map[int32]func(*question) answer{
 type object struct {
 	fd   int
 	path string // where it is
-	verb string
 	e    unix.Errno
 }
 
@@ -118,7 +117,7 @@ func (q *question) opened(fd int, err error) object {
 	if err != nil {
 		return object{e: failed(err).err}
 	}
-	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	path, err := os.Readlink(fdPath(fd))
 	if err != nil || !q.valid() {
 		unix.Close(fd)
 		return object{e: unix.EACCES}
@@ -146,7 +145,7 @@ func (q *question) chmod(o object, mode uint64) answer {
 		if mode&setIDBits != 0 && !isDir(o.fd) {
 			return unix.EPERM
 		}
-		return unix.Fchmodat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(o.fd), uint32(mode)&0o7777, 0)
+		return unix.Fchmodat(unix.AT_FDCWD, fdPath(o.fd), uint32(mode)&0o7777, 0)
 	})
 }
 

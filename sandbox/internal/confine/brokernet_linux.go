@@ -156,11 +156,8 @@ func (q *question) listen() answer {
 	domain := domainOf(sock)
 	inet := domain == unix.AF_INET || domain == unix.AF_INET6
 	if inet && !c.policy.Network {
-		if at, ok := localAddress(sock); ok && at.Port() == 0 {
-			err := rawBind(sock, inetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))
-			if err != nil {
-				return failed(err)
-			}
+		if a := q.toLoopback(sock, domain); a.err != 0 {
+			return a
 		}
 	}
 	if err := unix.Listen(sock, q.arg(1)); err != nil {
@@ -171,6 +168,20 @@ func (q *question) listen() answer {
 		c.ports.add(sock)
 	} else {
 		c.names.add(sock)
+	}
+	return answer{}
+}
+
+// toLoopback sees to it that a socket has a loopback address.
+func (q *question) toLoopback(sock, domain int) answer {
+	at, ok := localAddress(sock)
+	switch {
+	case !ok:
+		return fail(unix.EACCES)
+	case at.Port() == 0:
+		return failed(rawBind(sock, inetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0))))
+	case !at.Addr().Unmap().IsLoopback():
+		return q.refuse(unix.EACCES, "listen on "+at.String(), permitNetworkFlag)
 	}
 	return answer{}
 }

@@ -96,7 +96,7 @@ func (c *Confiner) descends(pid int) bool {
 			return false
 		}
 		if p.parent == me {
-			return leaders.has(pid) || statusField(pid, "NoNewPrivs") == "1"
+			return leaders.has(pid) || !watchers.has(pid) && statusField(pid, "NoNewPrivs") == "1"
 		}
 		pid = p.parent
 	}

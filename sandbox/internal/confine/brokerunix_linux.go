@@ -5,7 +5,6 @@ package confine
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,22 +13,13 @@ import (
 )
 
 // bindUnix gives a Unix socket its name. A path is Landlock's to judge, as the
-// making of a file; should the asker swap the socket meanwhile for one of the
-// network's, Landlock refuses that too. Before it knew the network we bind
-// ourselves, below a directory that we opened.
+// making of a file. Should the asker swap the socket meanwhile for one of the
+// network's, Landlock refuses that too, or listen does.
 func (q *question) bindUnix(sock int, raw []byte) answer {
-	name := raw[2:]
-	if len(name) == 0 || name[0] == 0 { // abstract
-		return failed(rawBind(sock, raw))
-	}
-	if q.broker.domain.confiner.kernel.Landlock >= 4 {
+	if len(raw) > 2 && raw[2] != 0 {
 		return answer{run: true}
 	}
-	path := cString(name)
-	dir := q.opened(q.openPath(unix.AT_FDCWD, filepath.Dir(path), true))
-	return q.change(dir, "make a socket in", func() error {
-		return unix.Bind(sock, &unix.SockaddrUnix{Name: fdPath(dir.fd) + "/" + filepath.Base(path)})
-	})
+	return failed(rawBind(sock, raw)) // abstract
 }
 
 // connectUnix connects to sockets below writable roots, and to abstract ones on

@@ -38,21 +38,15 @@ func (c *call) errno() unix.Errno {
 func cloneRun(flags uintptr, first *call) (pid int)
 
 // spawn runs calls in a process of their own. The records must stay reachable
-// until the process has ended. With wait it returns only then.
-func spawn(first *call, wait bool) (pid int, err error) {
-	flags := uintptr(unix.CLONE_VM)
-	if wait {
-		flags |= unix.CLONE_VFORK
-	}
+// until the process has ended, which reapClone waits for. It must not wait here,
+// where the runtime cannot stop the thread: the child may need the broker.
+func spawn(first *call) (pid int, err error) {
 	every, old := ^uint64(0), uint64(0)
 	sigmask(&every, &old)
-	pid = cloneRun(flags, first)
+	pid = cloneRun(unix.CLONE_VM, first)
 	sigmask(&old, nil)
 	if pid < 0 {
 		return 0, fmt.Errorf("clone: %w", unix.Errno(-pid))
-	}
-	if wait {
-		reapClone(pid)
 	}
 	return pid, nil
 }

@@ -5,6 +5,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -63,8 +64,9 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 
 // Start runs start, which starts one process and returns its id, on a confined
 // thread: the process and its descendants are the domain. start runs restricted
-// as the process will be, so it should do no more than start it. When it fails,
-// so does Start.
+// as the process will be, so it should do no more than start it; in particular the
+// child must not need the broker (namespaces, owners, signals to others) before it
+// executes its program. When start fails, so does Start.
 func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
 	d, err := c.spares.take()
 	if err != nil {
@@ -142,4 +144,15 @@ func (c *Confiner) Close() error {
 		unix.Close(c.outer)
 	}
 	return errors.Join(errs...)
+}
+
+// resolved returns paths with links followed, leaving out what does not exist.
+func resolved(paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			out = append(out, real)
+		}
+	}
+	return out
 }

@@ -73,6 +73,9 @@ func namedPaths(line string) []string {
 	var out []string
 	for _, re := range []*regexp.Regexp{quoted, absolute, alone} {
 		for _, m := range re.FindAllStringSubmatch(line, -1) {
+			if strings.HasPrefix(m[1], "//") || strings.Contains(m[1], "://") {
+				continue // the rest of a URL
+			}
 			if !slices.Contains(out, m[1]) && len(m[1]) < 4096 {
 				out = append(out, m[1])
 			}

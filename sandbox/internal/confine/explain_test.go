@@ -42,6 +42,7 @@ func TestExplain(t *testing.T) {
 			"blocked by the sandbox: read /ws/out (outside the workspace; start the server with --allow-read /home/u/secret file to permit it)"}},
 		{"cat: '/home/u/a b': Permission denied", []string{
 			"blocked by the sandbox: read /home/u/a b (outside the workspace; start the server with --allow-read /home/u/a b to permit it)"}},
+		{"go: Get https://example.org/root/x: permission denied", nil}, // the rest of a URL is no path
 		{"cat: /ws/mine: Permission denied", nil},
 		{"cat: mine: Permission denied", nil},
 		{"cat: nothing: Permission denied", nil},

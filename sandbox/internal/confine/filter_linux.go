@@ -35,8 +35,8 @@ type filterOptions struct {
 func buildFilter(o filterOptions) []unix.SockFilter {
 	rules := make([]rule, 0, 128)
 	for _, part := range [][]rule{
-		refusedRules(), brokeredRules(o), socketRules(o), signalRules(o), otherTaskRules(),
-		creationRules(o), legacyRules(o),
+		refusedRules(), brokeredRules(), socketRules(o), signalRules(o), otherTaskRules(),
+		creationRules(o), legacyRules(),
 	} {
 		rules = append(rules, part...)
 	}
@@ -112,7 +112,7 @@ func ioctlClauses() []clause {
 }
 
 // brokeredRules go to the broker, which does what is allowed by itself.
-func brokeredRules(o filterOptions) []rule {
+func brokeredRules() []rule {
 	return all(retNotify,
 		unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_CONNECT,
 		unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2,

@@ -5,7 +5,7 @@ import "golang.org/x/sys/unix"
 const auditArch = unix.AUDIT_ARCH_X86_64
 
 // legacyRules are the calls that newer architectures left out.
-func legacyRules(filterOptions) []rule {
+func legacyRules() []rule {
 	return all(retNotify, unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN,
 		unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT)
 }

@@ -35,23 +35,26 @@ func (d *Domain) Signal(sig unix.Signal) error {
 }
 
 // killDescendants is for kernels that do not scope signals: it kills what
-// descends from the command, until several looks in a row find nobody. One is
-// not enough for a process that hops from id to id.
+// descends from the command, until several looks in a row find nobody and, where
+// the kernel tells, it says so too. One look is not enough for a process that
+// hops from id to id.
 func (d *Domain) killDescendants() error {
-	const looks = 10
-	for empty, round := 0, 0; empty < looks; round++ {
-		left := d.descendants()
-		if len(left) > 0 && round > 500 {
-			return fmt.Errorf("processes of the command survived: %v", left)
-		}
-		empty++
-		for _, pid := range left {
+	const looks, most = 10, 3000
+	var left []int
+	for empty, round := 0, 0; round < most; round++ {
+		left = d.descendants()
+		if empty++; len(left) > 0 {
 			empty = 0
+		}
+		if empty >= looks && (d.broker == nil || !d.Alive()) {
+			return nil
+		}
+		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL) // gone is as good
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return nil
+	return fmt.Errorf("processes of the command survived: %v", left)
 }
 
 // descendants lists the living processes below the command. Those whose parents
@@ -63,7 +66,7 @@ func (d *Domain) descendants() []int {
 	alone := len(d.confiner.live()) <= 1
 	me := os.Getpid()
 	for _, p := range all {
-		adopted := p.parent == me && !leaders.has(p.pid) && statusField(p.pid, "NoNewPrivs") == "1"
+		adopted := p.parent == me && !leaders.has(p.pid) && !watchers.has(p.pid) && statusField(p.pid, "NoNewPrivs") == "1"
 		if adopted && (alone || p.group == d.leader || p.session == d.leader) {
 			mine[p.pid] = true
 		}
@@ -104,7 +107,7 @@ func (d *Domain) members() []int {
 	}
 	var out []int
 	for _, p := range processes() {
-		if !p.zombie && d.watcher.has(p.pid) {
+		if !p.zombie && !watchers.has(p.pid) && d.watcher.has(p.pid) {
 			out = append(out, p.pid)
 		}
 	}

@@ -44,7 +44,9 @@ type place struct{ ws, outside string }
 
 func newPlace(t testing.TB) place {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "c-*") // t.TempDir's names are too long for sockets
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	p := place{filepath.Join(dir, "ws"), filepath.Join(dir, "outside")}
 	for _, d := range []string{p.ws, p.outside} {
 		must(t, os.Mkdir(d, 0o755))

@@ -56,7 +56,7 @@ var etcRead = []string{
 var homeRead = []string{
 	".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
 	".bashrc", ".bash_profile", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc",
-	".rustup",
+	".rustup", "go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git", ".cargo/config.toml", ".cargo/bin", ".cargo/env",
 }
 
 // defaultDevices are the devices that every program may expect.
@@ -185,15 +185,4 @@ func below(path string, roots []string) bool {
 		}
 	}
 	return false
-}
-
-// resolved returns paths with links followed, leaving out what does not exist.
-func resolved(paths []string) []string {
-	var out []string
-	for _, p := range paths {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			out = append(out, real)
-		}
-	}
-	return out
 }

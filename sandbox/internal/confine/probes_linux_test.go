@@ -27,7 +27,6 @@ type escape struct {
 // What the parent tells a probe.
 func outside(name string) string { return filepath.Join(os.Getenv("PROBE_OUTSIDE"), name) }
 func victim() int                { return number("PROBE_VICTIM") }
-func server() int                { return number("PROBE_SERVER") }
 func number(name string) int {
 	n, err := strconv.Atoi(os.Getenv(name))
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 // leaders are the processes that Start's callers started and wait for.
 var leaders = pidSet{pids: map[int]bool{}}
 
+// watchers are the children that newWatcher made.
+var watchers = pidSet{pids: map[int]bool{}}
+
 type pidSet struct {
 	mu   sync.Mutex
 	pids map[int]bool
@@ -23,6 +26,12 @@ func (s *pidSet) add(pid int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pids[pid] = true
+}
+
+func (s *pidSet) remove(pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pids, pid)
 }
 
 func (s *pidSet) has(pid int) bool {

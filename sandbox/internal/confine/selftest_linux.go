@@ -130,9 +130,11 @@ func newProbe(canary string, target int) *probeRun {
 // run makes the calls in a child of the calling thread.
 func (r *probeRun) run() (probes, error) {
 	defer r.pin.Unpin()
-	if _, err := spawn(&r.calls[0], true); err != nil {
+	pid, err := spawn(&r.calls[0])
+	if err != nil {
 		return probes{}, err
 	}
+	reapClone(pid)
 	return probes{read: r.calls[0].errno(), socket: r.calls[1].errno(), signal: r.calls[2].errno(),
 		mode: int(r.calls[3].ret)}, nil
 }

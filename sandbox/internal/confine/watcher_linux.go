@@ -41,11 +41,12 @@ func newWatcher() (*watcher, error) {
 	w := &watcher{line: pair[0]}
 	w.pin.Pin(w)
 	w.write(uintptr(pair[1]))
-	if w.pid, err = spawn(&w.rest[0], false); err != nil {
+	if w.pid, err = spawn(&w.rest[0]); err != nil {
 		unix.Close(pair[0])
 		w.pin.Unpin()
 		return nil, err
 	}
+	watchers.add(w.pid)
 	return w, nil
 }
 
@@ -143,6 +144,7 @@ func (w *watcher) close() {
 	unix.Close(w.line)
 	w.line = -1
 	reapClone(w.pid)
+	watchers.remove(w.pid)
 	w.pin.Unpin()
 }
 

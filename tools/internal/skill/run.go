@@ -155,7 +155,7 @@ func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, stag
 	c := sandbox.Command{
 		Name: "bash", Args: []string{"-c", r.Command}, Path: lookupEnv(env, "PATH"), Dir: dir, Base: env,
 		Env: s.runEnv(w, r, p, staged), Stdout: true, Stderr: true, Keep: max(r.Budget/4, 1), Timeout: r.Timeout,
-		Read: s.readable(w), Write: []string{w.abs(workDir), w.abs(outDir), w.abs(runsDir)},
+		Read: append(s.skillDirs(), w.dir.Root()), Write: []string{w.abs(workDir), w.abs(outDir), w.abs(runsDir)},
 	}
 	res, err := r.Start(ctx, c)
 	if errors.Is(err, sandbox.ErrNoProgram) {
@@ -174,12 +174,15 @@ func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, stag
 	return res, err
 }
 
-// readable are the directories that a run may read besides what every command may.
-func (s *Session) readable(w *workspace) []string {
-	dirs := []string{w.dir.Root()}
+// skillDirs are the directories of the known skills outside the workspace: what a
+// skill runs may read them besides what every command may.
+func (s *Session) skillDirs() (dirs []string) {
 	for _, sk := range s.engine.Repo.List() {
-		dirs = append(dirs, sk.RealDir)
+		if !strings.HasPrefix(sk.RealDir, s.engine.Files.Root()+"/") {
+			dirs = append(dirs, sk.RealDir)
+		}
 	}
+	slices.Sort(dirs)
 	return dirs
 }
 

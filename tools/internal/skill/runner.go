@@ -26,7 +26,7 @@ func (r runner) Run(ctx context.Context, c Command) Result {
 	}
 	res, err := r.s.shell.Run(ctx, sandbox.Command{
 		Name: c.Argv[0], Args: c.Argv[1:], Path: lookupEnv(env, "PATH"), Dir: c.Dir, Base: pick(env, ownNames), Env: set,
-		Stdin: c.Stdin, Stdout: true, Stderr: true, Keep: c.MaxOutput, Timeout: c.Timeout, NoSurvivors: true, Read: []string{c.Dir},
+		Stdin: c.Stdin, Stdout: true, Stderr: true, Keep: c.MaxOutput, Timeout: c.Timeout, NoSurvivors: true, Read: r.s.skillDirs(),
 	})
 	if err != nil {
 		return Result{Err: plain(err)}

@@ -153,7 +153,7 @@ func innermost(err error) error {
 // interpret starts the script with the first interpreter that is there.
 func (s *Session) interpret(ctx context.Context, r Script, sk *skillrepo.Skill, file string, args []string) (res sandbox.Result, err error) {
 	c := sandbox.Command{
-		Dir: sk.RealDir, Stdout: true, Stderr: true, Keep: max(r.Budget/4, 1), Timeout: r.Timeout, Read: []string{sk.RealDir},
+		Dir: sk.RealDir, Stdout: true, Stderr: true, Keep: max(r.Budget/4, 1), Timeout: r.Timeout, Read: s.skillDirs(),
 		Env: map[string]string{
 			"SKILL_DIR": sk.Dir, "CLAUDE_SKILL_DIR": sk.Dir, "SKILL_NAME": sk.Name,
 			"SESSION_ID": s.ID, "CLAUDE_SESSION_ID": s.ID, "PROJECT_DIR": s.engine.Files.Root(),

@@ -42,7 +42,7 @@ type staged struct {
 	realDir  string
 	source   []skillrepo.File
 	settled  bool // a later change of the source would show in its signatures
-	copied   []sandbox.Entry
+	copied   []sandbox.Stamp
 	warnings []string
 }
 
@@ -104,12 +104,12 @@ func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string,
 }
 
 // look lists the source of a skill and, at the same time, the copy that there may be.
-func (w *workspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, old *staged) (list *skillrepo.Listing, copied []sandbox.Entry, err error) {
+func (w *workspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, old *staged) (list *skillrepo.Listing, copied []sandbox.Stamp, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if old != nil {
-			copied, _ = w.dir.Entries(rel) // what cannot be listed is not what was made
+			copied, _ = w.dir.Stamps(rel) // what cannot be listed is not what was made
 		}
 	}()
 	list, err = sk.Files(ctx)
@@ -155,7 +155,7 @@ func (w *workspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *sk
 	}
 	time.Sleep(settleTime)
 	var err error
-	if st.copied, err = w.dir.Entries(rel); err != nil {
+	if st.copied, err = w.dir.Stamps(rel); err != nil {
 		return fail(err)
 	}
 	return st, nil

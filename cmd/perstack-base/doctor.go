@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/server"
+)
+
+func doctorCommand(o *options) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Try out what is enforced here, and tell what is not and what to do",
+		Long: "Try out what the sandbox promises on this machine, with these flags: a process outside makes each\n" +
+			"forbidden call and must succeed, a confined one makes it and must fail. Only what was tried is claimed.\n" +
+			"Exit code 1 means that something is not enforced.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, end, err := open(o)
+			if err != nil {
+				return err
+			}
+			defer end()
+			return examine(cmd.OutOrStdout(), s, o, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	return cmd
+}
+
+// findings are what doctor tells.
+type findings struct {
+	Workspace string          `json:"workspace"`
+	Sandbox   string          `json:"sandbox"` // the mode
+	Confined  bool            `json:"confined"`
+	Why       string          `json:"why,omitempty"` // commands are not confined
+	Status    *sandbox.Status `json:"status,omitempty"`
+	Withheld  []string        `json:"withheld"` // names of variables that commands do not see
+	Remedies  []string        `json:"remedies,omitempty"`
+}
+
+func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
+	found := findings{Workspace: s.Workspace(), Sandbox: o.sandbox, Withheld: append([]string{}, s.Commands().Withheld()...)}
+	status, err := s.Commands().SelfTest()
+	if err != nil {
+		found.Why = err.Error()
+	} else {
+		found.Status, found.Confined = &status, status.Enforced()
+	}
+	found.Remedies = remedies(found)
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(found)
+	} else {
+		err = found.print(w)
+	}
+	switch {
+	case err != nil:
+		return failure{err}
+	case !found.Confined:
+		return failure{}
+	}
+	return nil
+}
+
+func (f findings) print(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "workspace\t%s\n", f.Workspace)
+	fmt.Fprintf(tw, "files\tno path leaves the workspace (os.Root)\n")
+	if f.Status == nil {
+		fmt.Fprintf(tw, "commands\tNOT confined: %s\n", f.Why)
+	} else {
+		fmt.Fprintf(tw, "commands\t%s\n", f.mechanism())
+		for _, row := range []struct {
+			name  string
+			check sandbox.Check
+		}{{"  files", f.Status.Files}, {"  network", f.Status.Network}, {"  signals", f.Status.Signals}, {"  kill", f.Status.Kill}} {
+			fmt.Fprintf(tw, "%s\t%s: %s\n", row.name, map[bool]string{true: "proven", false: "NOT proven"}[row.check.Proven], row.check.Detail)
+		}
+	}
+	withheld := "none"
+	if len(f.Withheld) > 0 {
+		withheld = strings.Join(f.Withheld, ", ")
+	}
+	fmt.Fprintf(tw, "withheld variables\t%s\n", withheld)
+	for _, remedy := range f.Remedies {
+		fmt.Fprintf(tw, "to do\t%s\n", remedy)
+	}
+	return tw.Flush()
+}
+
+// mechanism names what confines commands here.
+func (f findings) mechanism() string {
+	parts := []string{fmt.Sprintf("landlock abi %d", f.Status.LandlockABI)}
+	if f.Status.Seccomp {
+		parts = append(parts, "seccomp")
+	}
+	text := "confined: " + strings.Join(parts, " + ")
+	if f.Status.Injected {
+		text += " (sockets are made by the server, because this container forbids to duplicate them)"
+	}
+	return text
+}
+
+// remedies say what to do about what is missing.
+func remedies(f findings) (out []string) {
+	switch {
+	case f.Sandbox == string(sandbox.Off):
+		out = append(out, "start without --sandbox off")
+	case f.Status == nil:
+		out = append(out, "run on Linux 5.13 or newer with Landlock among the kernel's security modules (cat /sys/kernel/security/lsm), "+
+			"or run the server in a container or virtual machine of its own; --sandbox strict refuses commands instead")
+	case f.Status.LandlockABI < 6:
+		out = append(out, "Linux 6.12 or newer lets the kernel confine signals too, and end every process of a command")
+	}
+	return out
+}

@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+)
+
+// A Mode says how far commands are confined.
+type Mode string
+
+// The modes. The zero Mode is Auto.
+const (
+	Auto   Mode = "auto"   // by the kernel as far as it can; where it cannot, not, and that is said
+	Strict Mode = "strict" // by the kernel, proven by a self-test; otherwise commands are refused
+	Off    Mode = "off"    // not at all
+)
+
+// A Status says what a self-test proved of the confinement.
+type Status = confine.Status
+
+// A Check is one promise of a Status.
+type Check = confine.Check
+
+// ErrUnconfined: commands are refused because the mode is Strict and this
+// machine does not confine them. It comes wrapped with what is missing.
+var ErrUnconfined = errors.New("commands are refused because they cannot be confined here")
+
+// Harden is for the first lines of a server's main: what the process inherited
+// does not reach commands, and its memory is not theirs to read.
+func Harden() error { return confine.Harden() }
+
+// A confinement is the part of Commands that decides how far its commands are
+// confined. It is asked first when the first command comes.
+type confinement struct {
+	cfg   Config
+	ready func() error // nil: commands are confined
+}
+
+func newConfinement(cfg Config) *confinement {
+	c := &confinement{cfg: cfg}
+	c.ready = sync.OnceValue(c.decide)
+	return c
+}
+
+// decide tells why commands are not confined, nil when they are.
+func (c *confinement) decide() error {
+	if c.cfg.Sandbox == Off {
+		return errors.New("switched off with --sandbox off")
+	}
+	cage, err := c.cage()
+	if err != nil {
+		return err
+	}
+	defer cage.Close()
+	if c.cfg.Sandbox == Strict {
+		return cage.SelfTest()
+	}
+	return nil
+}
+
+// confined tells whether commands are confined.
+func (c *confinement) confined() bool { return c.ready() == nil }
+
+// refuse returns the error that keeps any command from running, nil for none.
+func (c *confinement) refuse() error {
+	if err := c.ready(); err != nil && c.cfg.Sandbox == Strict {
+		return fmt.Errorf("%w: %w", ErrUnconfined, err)
+	}
+	return nil
+}
+
+// A cage is the confinement of one session: the policy with its private
+// directories, ready for the kernel.
+type cage struct {
+	*confine.Confiner
+	policy confine.Policy
+}
+
+func (c *confinement) cage(private ...string) (*cage, error) { return c.wider(nil, nil, private...) }
+
+// wider is a cage whose commands may read and write more than others.
+func (c *confinement) wider(read, write []string, private ...string) (*cage, error) {
+	home, _ := getenv(c.cfg.Env, "HOME")
+	path, _ := getenv(c.cfg.Env, "PATH")
+	policy := confine.DefaultPolicy(confine.Inputs{
+		Workspace: c.cfg.Dir, Home: home, Path: path, Private: private,
+		AllowRead: slices.Concat(c.cfg.AllowRead, read), AllowWrite: slices.Concat(c.cfg.AllowWrite, write), Network: c.cfg.Network,
+		Resolve: filepath.EvalSymlinks,
+	})
+	confiner, err := confine.New(policy, confine.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &cage{confiner, policy}, nil
+}
+
+// explain tells what the sandbox refused a command that failed, a sentence each.
+func (c *cage) explain(dir, stderr string, refusals []confine.Refusal) []string {
+	x := confine.Explainer{Policy: c.policy, Dir: dir, Resolve: filepath.EvalSymlinks}
+	return x.Explain(stderr, refusals)
+}
+
+// explainProgram tells that a program lies outside of what commands may read, ""
+// when that is not why it does not start.
+func (c *cage) explainProgram(path string) string {
+	if said := c.explain("/", path+": Permission denied", nil); len(said) > 0 {
+		return said[0]
+	}
+	return ""
+}
+
+// Confined tells whether commands are confined by the kernel, and if not, why.
+// Without a command so far it is a first look: nothing is tried out.
+func (c *Commands) Confined() (ok bool, why string) {
+	if err := c.confinement.ready(); err != nil {
+		return false, err.Error()
+	}
+	return true, ""
+}
+
+// SelfTest tries out what the sandbox promises and returns what held. The error
+// says why nothing could be tried.
+func (c *Commands) SelfTest() (Status, error) {
+	if err := c.confinement.ready(); err != nil {
+		return Status{}, err
+	}
+	dir, err := os.MkdirTemp("", privatePrefix)
+	if err != nil {
+		return Status{}, err
+	}
+	defer os.RemoveAll(dir)
+	cage, err := c.confinement.cage(dir)
+	if err != nil {
+		return Status{}, err
+	}
+	defer cage.Close()
+	return cage.Status(), nil
+}
+
+// Rules says in two sentences what commands may reach, for whoever writes them.
+func (c *Commands) Rules() string {
+	if ok, _ := c.Confined(); !ok {
+		return "Commands run with the rights of the user who started the server: nothing confines them here."
+	}
+	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, which are private and temporary, and read besides only the system's programs and libraries."
+	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
+		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
+	}
+	if c.cfg.Network {
+		return rules
+	}
+	return rules + " There is no network but servers on this machine that commands of this session start themselves."
+}

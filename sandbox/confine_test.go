@@ -1,0 +1,161 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// confinedShell is a shell whose commands are confined, or the test is skipped.
+func confinedShell(t *testing.T, cfg Config) *Shell {
+	t.Helper()
+	cfg.Sandbox = Auto
+	s, c := newShell(t, cfg)
+	if ok, why := c.Confined(); !ok {
+		t.Skip("commands are not confined here: ", why)
+	}
+	return s
+}
+
+// outside is a file that no policy allows, with its content.
+func outside(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "outside.txt")
+	if err := os.WriteFile(path, []byte("sesame"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfinedCommands(t *testing.T) {
+	secret := outside(t)
+	if data, err := os.ReadFile(secret); err != nil || string(data) != "sesame" {
+		t.Fatal("the control must be able to read it:", err)
+	}
+	s := confinedShell(t, Config{})
+	for name, script := range map[string]string{
+		"read outside":   "cat " + secret,
+		"write outside":  "echo x > " + filepath.Dir(secret) + "/new",
+		"user database":  "cat /etc/shadow",
+		"link outside":   "ln -s " + secret + " l && cat l",
+		"server's env":   "cat /proc/$PPID/environ",
+		"network":        "exec 3<>/dev/tcp/192.0.2.1/80",
+		"signal outside": "kill -0 $PPID",
+	} {
+		res := run(t, s, Command{Name: "bash", Args: []string{"-c", script}, Stdout: true, Stderr: true})
+		if out, _ := res.Stdout.Text(100); res.ExitCode == 0 || strings.Contains(out, "sesame") {
+			t.Errorf("%s: exit code %d, %q", name, res.ExitCode, out)
+		}
+	}
+	for name, script := range map[string]string{
+		"workspace":   "echo x > f && cat f",
+		"TMPDIR":      "echo x > $TMPDIR/f && cat $TMPDIR/f",
+		"HOME":        "echo x > ~/f && cat ~/f",
+		"mktemp":      "rm $(mktemp)",
+		"programs":    "ls /usr/bin > /dev/null",
+		"dev":         "head -c 1 /dev/urandom > /dev/null",
+		"own process": "kill -0 $$ && cat /proc/self/status > /dev/null",
+		"background":  "sleep 60 & kill $!",
+	} {
+		if res := run(t, s, sh(script)); res.ExitCode != 0 {
+			err, _ := res.Stderr.Text(1000)
+			t.Errorf("%s must work: %s %v", name, err, res.Refused)
+		}
+	}
+}
+
+func TestRefusalsAreTold(t *testing.T) {
+	secret := outside(t)
+	s := confinedShell(t, Config{})
+	res := run(t, s, sh("cat "+secret))
+	want := "blocked by the sandbox: read " + secret + " (outside the workspace; start the server with --allow-read " + secret + " to permit it)"
+	if len(res.Refused) != 1 || res.Refused[0] != want {
+		t.Errorf("told %q, want %q", res.Refused, want)
+	}
+	if res := run(t, s, sh("exit 3")); res.Refused != nil {
+		t.Errorf("nothing was refused: %q", res.Refused)
+	}
+	res = run(t, s, Command{Name: "bash", Args: []string{"-c", "exec 3<>/dev/tcp/192.0.2.1/80"}, Stderr: true})
+	if len(res.Refused) == 0 || !strings.Contains(res.Refused[0], "192.0.2.1") || !strings.Contains(res.Refused[0], "--network allow") {
+		t.Errorf("told %q of the network", res.Refused)
+	}
+}
+
+func TestAllowedPaths(t *testing.T) {
+	secret := outside(t)
+	s := confinedShell(t, Config{AllowRead: []string{secret}})
+	if res := run(t, s, sh("cat "+secret)); res.ExitCode != 0 {
+		t.Errorf("AllowRead must permit reading: %v", res.Refused)
+	}
+	if res := run(t, s, sh("echo x > "+secret)); res.ExitCode == 0 {
+		t.Error("AllowRead must not permit writing")
+	}
+	s = confinedShell(t, Config{AllowWrite: []string{filepath.Dir(secret)}})
+	if res := run(t, s, sh("echo x > "+secret+" && touch "+filepath.Dir(secret)+"/new")); res.ExitCode != 0 {
+		t.Errorf("AllowWrite must permit writing: %v", res.Refused)
+	}
+}
+
+func TestProgramsOutsideAreRefused(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := confinedShell(t, Config{})
+	_, err := s.Run(t.Context(), Command{Name: program})
+	var start *StartError
+	if !errors.As(err, &start) || !errors.Is(err, ErrNotExecutable) || !strings.Contains(start.Hint(), "--allow-read "+program) {
+		t.Errorf("%v, hint %q", err, start.Hint())
+	}
+}
+
+// TestPrivateDirectoriesComeBack: a command may remove them, the next has new ones.
+func TestPrivateDirectoriesComeBack(t *testing.T) {
+	s := confinedShell(t, Config{})
+	run(t, s, sh("rm -rf $TMPDIR $HOME"))
+	if res := run(t, s, sh("echo x > $TMPDIR/f && echo x > ~/f")); res.ExitCode != 0 {
+		t.Errorf("%v %s", res.Refused, res.Stderr.Head)
+	}
+}
+
+func TestModes(t *testing.T) {
+	secret := outside(t)
+	s, c := newShell(t, Config{Sandbox: Off})
+	if res := run(t, s, sh("cat "+secret)); res.ExitCode != 0 {
+		t.Error("Off must not confine")
+	}
+	if ok, why := c.Confined(); ok || !strings.Contains(why, "--sandbox off") {
+		t.Errorf("Off says %v, %q", ok, why)
+	}
+	if rules := c.Rules(); !strings.Contains(rules, "nothing confines them") {
+		t.Error(rules)
+	}
+	if _, err := c.SelfTest(); err == nil {
+		t.Error("there is nothing to test")
+	}
+	broken := newConfinement(Config{Sandbox: Strict})
+	broken.ready = func() error { return errors.New("this kernel offers no Landlock") }
+	if err := broken.refuse(); !errors.Is(err, ErrUnconfined) || !strings.Contains(err.Error(), "no Landlock") {
+		t.Errorf("Strict must refuse and say why: %v", err)
+	}
+}
+
+func TestSelfTest(t *testing.T) {
+	s := confinedShell(t, Config{})
+	status, err := s.c.SelfTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, check := range map[string]Check{"files": status.Files, "network": status.Network, "signals": status.Signals} {
+		if !check.Proven || check.Detail == "" {
+			t.Errorf("%s: %+v", name, check)
+		}
+	}
+	if rules := s.c.Rules(); !strings.Contains(rules, "$TMPDIR") || !strings.Contains(rules, "no network") {
+		t.Error(rules)
+	}
+}

@@ -1,0 +1,63 @@
+package sandbox
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+)
+
+// cagedStarter starts a program in a domain of its own, which the kernel keeps
+// to the session's policy.
+type cagedStarter struct{ cage *cage }
+
+func (s cagedStarter) start(l launch) (tree, error) {
+	t := &caged{group: newGroup(l, nil)}
+	domain, err := s.cage.Start(func() (int, error) {
+		err := t.begin()
+		return t.pid, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.domain = domain
+	return t, nil
+}
+
+// A caged tree is a domain of the kernel's: nothing in it can leave it, and the
+// end of the server is its end, without a watchdog.
+type caged struct {
+	*group
+	domain *confine.Domain
+}
+
+// terminate asks every process of the domain, also those that left the group.
+func (t *caged) terminate() {
+	if t.domain.Signal(unix.SIGTERM) != nil {
+		t.group.terminate()
+	}
+}
+
+// killed is how long a killed domain may take to be gone: what is left then
+// sleeps in the kernel and cannot be waited for.
+const killed = 100 * time.Millisecond
+
+func (t *caged) kill() {
+	if t.domain.Kill() != nil {
+		t.group.kill()
+	}
+	select {
+	case <-t.gone():
+	case <-time.After(killed):
+	}
+}
+
+func (t *caged) alive() bool     { return t.domain.Alive() }
+func (t *caged) survivors() bool { return t.domain.Alive() }
+
+// gone is closed when nothing of the tree is left.
+func (t *caged) gone() <-chan struct{} { return t.domain.Done() }
+
+// refusals are what the kernel's broker has on record.
+func (t *caged) refusals() []confine.Refusal { return t.domain.Refusals() }

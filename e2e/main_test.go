@@ -9,9 +9,6 @@ import (
 	"testing"
 )
 
-// buildEnv keeps the caches of the Go toolchain where they are when HOME is another.
-var buildEnv []string
-
 // binary is the path of the server under test, built as a release is.
 var binary string
 
@@ -33,16 +30,17 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the binary: %v\n%s", err, out)
 		return 1
 	}
+	// Nobody's own skills and cache are looked at, but for that of the Go toolchain.
+	env := map[string]string{"HOME": filepath.Join(dir, "home"), "XDG_CACHE_HOME": filepath.Join(dir, "cache")}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
 		value, err := exec.Command("go", "env", name).Output()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		buildEnv = append(buildEnv, name+"="+strings.TrimSpace(string(value)))
+		env[name] = strings.TrimSpace(string(value))
 	}
-	// Nobody's own skills and cache are looked at.
-	for name, value := range map[string]string{"HOME": filepath.Join(dir, "home"), "XDG_CACHE_HOME": filepath.Join(dir, "cache")} {
+	for name, value := range env {
 		if err := os.Setenv(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

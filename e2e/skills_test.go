@@ -145,7 +145,6 @@ func TestSkillsCommandLine(t *testing.T) {
 func TestCalculator(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calculator")
 	build := exec.Command("go", "build", "-o", path, "../examples/calculator")
-	build.Env = append(os.Environ(), buildEnv...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

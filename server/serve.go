@@ -36,7 +36,7 @@ func (s *Server) lane(tool string) string {
 // intercept answers what mcp-go cannot: it has no words for an unknown tool, and
 // knows nothing of skills.
 func (s *Server) intercept(ctx context.Context, r *request) (any, *rpcError, bool) {
-	if answer := skillMethods[r.method]; answer != nil {
+	if answer := skillMethods[r.method]; answer != nil && !s.fixture(r) {
 		result, fault := answer(s, ctx, r)
 		return result, fault, true
 	}

@@ -250,12 +250,16 @@ func (s *Server) newSession(id string) (session *tools.Session, end func()) {
 }
 
 // newCall is newSession for a single call that nothing comes before or after.
-func (s *Server) newCall(id string) (session *tools.Session, end func()) { return s.begin(id, true) }
+func (s *Server) newCall(id string) (session *tools.Session, end func()) {
+	session, end = s.begin(id, true)
+	session.OneCall = true
+	return session, end
+}
 
+// begin makes a session; for a single call every skill is as if it were activated.
 func (s *Server) begin(id string, single bool) (session *tools.Session, end func()) {
 	shell := s.commands.NewShell()
 	session = tools.NewSession(id, shell)
-	session.OneCall = single
 	session.Skills = s.env.Skills.NewSession(shell, single)
 	return session, func() {
 		shell.Close()
@@ -311,7 +315,7 @@ func (s *Server) Call(ctx context.Context, name string, args map[string]any) (*m
 	if tool == nil {
 		return nil, errors.New(s.unknownTool(name))
 	}
-	session, end := s.newCall("call")
+	session, end := s.begin("call", true)
 	defer end()
 	var req mcp.CallToolRequest
 	req.Params.Name, req.Params.Arguments = name, args

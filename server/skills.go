@@ -26,8 +26,9 @@ const maxCatalogue = 16 << 10
 type skillState struct {
 	chosen atomic.Pointer[[]selected] // listed, by name
 
-	mu   sync.Mutex
-	told string // what the lists were made of
+	mu      sync.Mutex
+	told    string   // what the lists were made of
+	prompts []string // skills that have one
 
 	published memo
 
@@ -183,20 +184,21 @@ func (s *Server) syncTools(known bool) bool {
 	if known {
 		chosen = s.choices.with
 	}
-	s.skills.chosen.Store(&chosen)
+	var before []selected
+	if old := s.skills.chosen.Swap(&chosen); old != nil {
+		before = *old
+	}
 	var changed []mcpserver.ServerTool
-	names := map[string]bool{}
 	for _, c := range chosen {
-		names[c.tool.Name] = true
 		fresh, old := c.tool.Bind(s.env, c.profile), s.mcp.GetTool(c.tool.Name)
 		if old == nil || old.Tool.Description != fresh.Tool.Description || string(old.Tool.RawInputSchema) != string(fresh.Tool.RawInputSchema) {
 			changed = append(changed, fresh)
 		}
 	}
 	var gone []string
-	for name := range s.mcp.ListTools() {
-		if !names[name] {
-			gone = append(gone, name)
+	for _, b := range before {
+		if !slices.ContainsFunc(chosen, func(c selected) bool { return c.tool == b.tool }) {
+			gone = append(gone, b.tool.Name)
 		}
 	}
 	if len(changed) > 0 {
@@ -211,19 +213,18 @@ func (s *Server) syncTools(known bool) bool {
 // syncPrompts has one prompt for each skill; it reports whether any changed.
 func (s *Server) syncPrompts(list []*skillrepo.Skill) bool {
 	old := s.mcp.ListPrompts()
+	gone := s.skills.prompts
+	s.skills.prompts = nil
 	var changed []mcpserver.ServerPrompt
 	for _, sk := range list {
 		if p := old[sk.Name]; p == nil || p.Prompt.Description != sk.Description {
 			changed = append(changed, s.prompt(sk))
 		}
-		delete(old, sk.Name)
+		s.skills.prompts = append(s.skills.prompts, sk.Name)
 	}
+	gone = slices.DeleteFunc(gone, func(name string) bool { return slices.Contains(s.skills.prompts, name) })
 	if len(changed) > 0 {
 		s.mcp.AddPrompts(changed...)
-	}
-	var gone []string
-	for name := range old {
-		gone = append(gone, name)
 	}
 	if len(gone) > 0 {
 		s.mcp.DeletePrompts(gone...)

@@ -20,7 +20,8 @@ import (
 const (
 	skillsExtension  = "io.modelcontextprotocol/skills"
 	skillTemplate    = "skill://{+path}"
-	artifactTemplate = "artifact://{+name}"
+	artifactScheme   = "artifact://"
+	artifactTemplate = artifactScheme + "{+name}"
 
 	skillPage     = 50     // skills in one page of skills/list
 	extensionTTL  = 10_000 // milliseconds that an answer may be kept
@@ -34,6 +35,14 @@ var skillMethods = map[string]func(*Server, context.Context, *request) (any, *rp
 	"resources/directory/read": (*Server).directoryRead,
 	"resources/list":           (*Server).resourcesList,
 	"resources/read":           (*Server).resourcesRead,
+}
+
+// fixture reports whether a request is about the resources that a build with the
+// tag conformance adds; no other has any but those of skills.
+func (s *Server) fixture(r *request) bool {
+	p, _ := paramsOf(r, false)
+	ours := p.URI != nil && (strings.HasPrefix(*p.URI, skillrepo.Scheme) || strings.HasPrefix(*p.URI, artifactScheme))
+	return extras.register != nil && strings.HasPrefix(r.method, "resources/") && !ours && r.method != "resources/directory/read"
 }
 
 // addTemplates lists the templates. Reading does not go by them, see resourcesRead.
@@ -246,7 +255,7 @@ func (s *Server) resourcesRead(ctx context.Context, r *request) (any, *rpcError)
 
 // resource reads what a URI names.
 func (s *Server) resource(ctx context.Context, uri string) (content []byte, mime string, fault *rpcError) {
-	if strings.HasPrefix(uri, "artifact://") {
+	if strings.HasPrefix(uri, artifactScheme) {
 		content, mime, err := s.env.Skills.Artifact(uri)
 		if err != nil {
 			return nil, "", unknownResource(uri)

@@ -242,3 +242,29 @@ func benchSkill(b *testing.B, name, dir, tool, args string, before func(int)) {
 		}
 	})
 }
+
+// TestSkillsConformance lets the official suite and the Inspector look at the extension.
+func TestSkillsConformance(t *testing.T) {
+	modules := nodeDir(t)
+	dir := workspace(t)
+	if err := os.CopyFS(filepath.Join(dir, "skills"), os.DirFS("../testdata/skills")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "skills/outer/SKILL.md"), skillNamed("outer"))
+	write(t, filepath.Join(dir, "skills/outer/inner/SKILL.md"), skillNamed("inner"))
+	write(t, filepath.Join(dir, "skills/outer/with blank/ü.txt"), "text")
+	url := startSite(t, dir, "http").url
+	for _, name := range []string{"sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"} {
+		script := filepath.Join(modules, "node_modules/@modelcontextprotocol/conformance/dist/index.js")
+		if out, err := node(modules, script, "server", "--url", url, "--scenario", name, "-o", t.TempDir()).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+	config := filepath.Join(t.TempDir(), "servers.json")
+	write(t, config, `{"mcpServers":{"s":{"command":"`+binary+`","args":["serve","--workspace","`+dir+`"]}}}`)
+	inspector := filepath.Join(modules, "node_modules/.bin/mcp-inspector")
+	out, err := node(modules, inspector, "--cli", "--config", config, "--server", "s", "--method", "skills/list", "--verify", "--require-digests", "--format", "json").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "Verified 6 skills") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -259,11 +259,11 @@ func TestLoginShell(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("OWN", "server")
-	profile := "echo noise; export FROM_PROFILE=yes MY_TOKEN=secret PATH=/profile/bin:$PATH; echo x >> $HOME/count\n"
+	r := newRig(t, map[string]string{"skills/s/SKILL.md": plainSkill})
+	profile := "echo noise; export FROM_PROFILE=yes MY_TOKEN=secret PATH=/profile/bin:$PATH; echo x >> " + r.dir + "/count\n"
 	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte(profile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, map[string]string{"skills/s/SKILL.md": plainSkill})
 	for range 2 {
 		out := r.mustRun(t, Run{Command: "echo $FROM_PROFILE $OWN-$MY_TOKEN; echo $PATH"})
 		lines := strings.Split(out.Stdout, "\n")
@@ -271,7 +271,7 @@ func TestLoginShell(t *testing.T) {
 			t.Errorf("%q", out.Stdout)
 		}
 	}
-	if count, _ := os.ReadFile(filepath.Join(home, "count")); string(count) != "x\n" {
+	if count, _ := os.ReadFile(filepath.Join(r.dir, "count")); string(count) != "x\n" {
 		t.Errorf("the login shell ran %d times", len(count)/2)
 	}
 	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("exit 3\n"), 0o600); err != nil {

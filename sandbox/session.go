@@ -20,7 +20,7 @@ type session struct {
 	tmp string
 	env []string // the host's, with the private directories
 
-	cage    *cage   // nil: commands are not confined
+	cage    *cage            // nil: commands are not confined
 	wider   map[string]*cage // for commands with rights of their own, by those rights
 	retired []*cage          // of directories that a command removed; commands may still run in them
 }

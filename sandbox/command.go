@@ -57,6 +57,8 @@ type Command struct {
 	Keep           int    // bytes kept at each end of a stream; 0 means Limits.OutputBytes
 	Tail           *Tail  // watches the output while it comes; may be nil
 
+	Read, Write []string // absolute paths that it may reach besides what every command may
+
 	Timeout     time.Duration // 0 means none
 	NoSurvivors bool          // kill what the program leaves running
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -82,12 +83,15 @@ type cage struct {
 	policy confine.Policy
 }
 
-func (c *confinement) cage(private ...string) (*cage, error) {
+func (c *confinement) cage(private ...string) (*cage, error) { return c.wider(nil, nil, private...) }
+
+// wider is a cage whose commands may read and write more than others.
+func (c *confinement) wider(read, write []string, private ...string) (*cage, error) {
 	home, _ := getenv(c.cfg.Env, "HOME")
 	path, _ := getenv(c.cfg.Env, "PATH")
 	policy := confine.DefaultPolicy(confine.Inputs{
 		Workspace: c.cfg.Dir, Home: home, Path: path, Private: private,
-		AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network,
+		AllowRead: slices.Concat(c.cfg.AllowRead, read), AllowWrite: slices.Concat(c.cfg.AllowWrite, write), Network: c.cfg.Network,
 		Resolve: filepath.EvalSymlinks,
 	})
 	confiner, err := confine.New(policy, confine.Options{})

@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -17,8 +20,9 @@ type session struct {
 	tmp string
 	env []string // the host's, with the private directories
 
-	cage    *cage   // nil: commands are not confined
-	retired []*cage // of directories that a command removed; commands may still run in them
+	cage    *cage            // nil: commands are not confined
+	wider   map[string]*cage // for commands with rights of their own, by those rights
+	retired []*cage          // of directories that a command removed; commands may still run in them
 }
 
 // A PrivateDirError: commands cannot run, for there is no place for their
@@ -56,13 +60,39 @@ func homeOf(dir string) string { return filepath.Join(dir, "home") }
 
 // open makes the directories, also again when a command removed them, and
 // returns the cage for the next command, nil where commands are not confined.
-func (s *session) open(c *Commands) (*cage, error) {
+func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.make(c); err != nil {
 		return nil, err
 	}
-	return s.cage, nil
+	if s.cage == nil || len(read)+len(write) == 0 {
+		return s.cage, nil
+	}
+	key := fmt.Sprintf("%q %q", read, write)
+	if s.wider[key] == nil {
+		cage, err := c.confinement.wider(read, write, s.dir)
+		if err != nil {
+			return nil, err
+		}
+		s.retire(maxWider)
+		s.wider[key] = cage
+	}
+	return s.wider[key], nil
+}
+
+// maxWider bounds the cages that wait for more commands with the same rights.
+const maxWider = 8
+
+// retire sets the wider cages aside when there are that many, and makes room for one.
+func (s *session) retire(many int) {
+	if len(s.wider) >= many {
+		s.retired = slices.AppendSeq(s.retired, maps.Values(s.wider))
+		s.wider = nil
+	}
+	if s.wider == nil {
+		s.wider = map[string]*cage{}
+	}
 }
 
 func (s *session) make(c *Commands) error {
@@ -99,6 +129,7 @@ func (s *session) confine(c *Commands) (err error) {
 	if s.cage != nil {
 		s.retired = append(s.retired, s.cage)
 	}
+	s.retire(0)
 	s.cage, err = c.confinement.cage(s.dir)
 	return err
 }
@@ -136,6 +167,7 @@ func (s *session) close(guard *watchdog) {
 	if s.dir == "" {
 		return
 	}
+	s.retire(0)
 	for _, cage := range append(s.retired, s.cage) {
 		if cage != nil {
 			_ = cage.Close()

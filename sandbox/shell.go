@@ -102,7 +102,7 @@ func (s *Shell) forget(j *job) {
 // launch finds the program, opens its streams and starts it.
 func (s *Shell) launch(j *job, c *Command) error {
 	children.adopt()
-	cage, err := s.session.open(s.c)
+	cage, err := s.session.open(s.c, c.Read, c.Write)
 	if err != nil {
 		return err
 	}

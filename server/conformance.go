@@ -24,7 +24,7 @@ func init() {
 		mcpserver.WithLogging(), mcpserver.WithElicitation(), mcpserver.WithResourceCapabilities(true, true),
 	}
 	extras.register = func(s *Server) {
-		if !slices.ContainsFunc(s.chosen, func(c selected) bool { return c.profile == fixtures }) {
+		if !slices.ContainsFunc(s.chosen(), func(c selected) bool { return c.profile == fixtures }) {
 			return
 		}
 		s.mcp.EnableSampling()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,31 @@ type selected struct {
 }
 
 func (s selected) name() string { return s.profile.Name + "." + s.tool.Name }
+
+// choices are what is listed while no skill is known, and while one is.
+type choices struct{ without, with []selected }
+
+// choose makes the selection of a configuration. The skill tools join the default
+// one only while there is a skill to use them on.
+func choose(profiles []*tools.Profile, cfg Config) (c choices, err error) {
+	if c.without, err = allowedTools(profiles, DefaultTools, cfg); err != nil {
+		return c, err
+	}
+	c.with, err = allowedTools(profiles, slices.Concat(DefaultTools, SkillTools), cfg)
+	return c, err
+}
+
+func allowedTools(profiles []*tools.Profile, defaults []string, cfg Config) ([]selected, error) {
+	chosen, err := selectTools(profiles, defaults, cfg.Tools)
+	if err != nil || !cfg.ReadOnly {
+		return chosen, err
+	}
+	chosen = slices.DeleteFunc(chosen, func(c selected) bool { return !c.tool.Effect.AllowedReadOnly() })
+	if len(chosen) == 0 {
+		return nil, errors.New("--read-only leaves out every selected tool")
+	}
+	return chosen, nil
+}
 
 // selectTools reads --tools: PROFILE adds a profile, PROFILE.TOOL one tool,
 // -PROFILE.TOOL takes one away. A list that begins by taking away begins with

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -18,20 +19,30 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 
 // connConfig is what every stream connection of this server needs.
 func (s *Server) connConfig() connConfig {
+	s.skills.watch.Do(s.watchSkills)
 	return connConfig{handler: s.mcp, intercept: s.intercept, lane: s.lane, log: s.env.Log}
 }
 
 // lane is the queue that calls of a tool wait in.
 func (s *Server) lane(tool string) string {
-	i := slices.IndexFunc(s.chosen, func(c selected) bool { return c.tool.Name == tool })
+	chosen := s.chosen()
+	i := slices.IndexFunc(chosen, func(c selected) bool { return c.tool.Name == tool })
 	if i < 0 {
 		return ""
 	}
-	return string(s.chosen[i].tool.Lane)
+	return string(chosen[i].tool.Lane)
 }
 
-// intercept answers what mcp-go cannot: it has no words for an unknown tool.
-func (s *Server) intercept(_ context.Context, r *request) (any, *rpcError, bool) {
+// intercept answers what mcp-go cannot: it has no words for an unknown tool, and
+// knows nothing of skills.
+func (s *Server) intercept(ctx context.Context, r *request) (any, *rpcError, bool) {
+	if answer := skillMethods[r.method]; answer != nil && !s.fixture(r) {
+		result, fault := answer(s, ctx, r)
+		return result, fault, true
+	}
+	if strings.HasPrefix(r.method, "prompts/") {
+		s.look(ctx)
+	}
 	if r.method == methodToolsCall && r.tool != "" && s.mcp.GetTool(r.tool) == nil {
 		return nil, invalidParams(s.unknownTool(r.tool)), true
 	}

@@ -18,18 +18,25 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/baseagent"
+	"github.com/perstack-ai/perstack-base/tools/echo"
 	"github.com/perstack-ai/perstack-base/tools/perstack"
+	"github.com/perstack-ai/perstack-base/tools/skills"
 	"github.com/perstack-ai/perstack-base/tools/vski"
 )
 
 // Profiles are the profiles of this binary, in the order in which their
 // instructions are given. The one list.
-var Profiles = []*tools.Profile{perstack.Profile, baseagent.Profile, vski.Profile}
+var Profiles = []*tools.Profile{perstack.Profile, vski.Profile, skills.Profile, baseagent.Profile, echo.Profile}
 
-// DefaultTools is the selection when --tools says nothing.
-var DefaultTools = []string{perstack.Profile.Name}
+// DefaultTools is the selection when --tools says nothing, SkillTools what joins
+// it as long as a skill is known.
+var (
+	DefaultTools = []string{perstack.Profile.Name}
+	SkillTools   = []string{skills.Profile.Name}
+)
 
 // Name and Website are how the server calls itself.
 const (
@@ -56,6 +63,9 @@ type Config struct {
 	Timeout   time.Duration    // of commands that ask for none; 0 = each tool's own
 	PassEnv   []string         // patterns of withheld variable names that commands may see
 
+	Skills     []string // directories to look for trusted skills in
+	NoDiscover bool     // look nowhere else
+
 	Sandbox    sandbox.Mode // how far commands are confined
 	Network    bool         // commands may use the network
 	AllowRead  []string     // absolute paths that commands may read besides
@@ -72,8 +82,11 @@ type Server struct {
 	env      *tools.Env
 	http     *HTTP // nil = stdio
 	commands *sandbox.Commands
-	chosen   []selected // listed, by name
+	choices  choices
 	known    []selected // every tool of every profile
+	repo     *skillrepo.Repo
+	version  string
+	skills   skillState
 }
 
 // New opens the workspace and registers the selected tools. It has no side
@@ -85,7 +98,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	s := &Server{http: cfg.HTTP}
+	s := &Server{version: cfg.Version, http: cfg.HTTP}
 	if s.http != nil {
 		if err := s.http.check(); err != nil {
 			return nil, err
@@ -97,10 +110,12 @@ func New(cfg Config) (*Server, error) {
 	if err := s.openWorkspace(cfg); err != nil {
 		return nil, err
 	}
-	s.mcp = mcpserver.NewMCPServer(Name, cfg.Version, s.options(cfg)...)
-	for _, c := range s.chosen {
-		s.mcp.AddTools(c.tool.Bind(s.env, c.profile))
+	if err := s.openSkills(cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
+	s.mcp = mcpserver.NewMCPServer(Name, cfg.Version, s.options(cfg)...)
+	s.addTemplates()
+	s.sync()
 	if extras.register != nil {
 		extras.register(s)
 	}
@@ -117,22 +132,14 @@ var extras struct {
 
 func (s *Server) selectTools(cfg Config) error {
 	profiles := slices.Concat(Profiles, cfg.Profiles)
-	chosen, err := selectTools(profiles, DefaultTools, cfg.Tools)
-	if err != nil {
+	var err error
+	if s.choices, err = choose(profiles, cfg); err != nil {
 		return err
 	}
 	for _, p := range profiles {
 		for _, t := range p.Tools {
 			s.known = append(s.known, selected{p, t})
 		}
-	}
-	for _, c := range chosen {
-		if !cfg.ReadOnly || c.tool.Effect.AllowedReadOnly() {
-			s.chosen = append(s.chosen, c)
-		}
-	}
-	if len(s.chosen) == 0 {
-		return errors.New("--read-only leaves out every selected tool")
 	}
 	return nil
 }
@@ -171,11 +178,13 @@ func (s *Server) options(cfg Config) []mcpserver.ServerOption {
 	return append([]mcpserver.ServerOption{
 		mcpserver.WithTitle(Title),
 		mcpserver.WithWebsiteURL(Website),
-		mcpserver.WithInstructions(s.instructions(cfg)),
+		mcpserver.WithHooks(s.instructing(cfg)),
 		mcpserver.WithToolCapabilities(true),
 		mcpserver.WithResourceCapabilities(false, true),
 		mcpserver.WithPromptCapabilities(true),
 		mcpserver.WithCompletions(),
+		mcpserver.WithResourceCompletionProvider(completer{s}),
+		mcpserver.WithExtensions(map[string]any{skillsExtension: map[string]any{"directoryRead": true}}),
 		mcpserver.WithPaginationLimit(pageSize),
 		mcpserver.WithCacheHints(60_000, scope),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
@@ -183,8 +192,21 @@ func (s *Server) options(cfg Config) []mcpserver.ServerOption {
 	}, extras.options...)
 }
 
+// instructing puts the instructions into each answer that carries them, as they
+// are then: skills come and go.
+func (s *Server) instructing(cfg Config) *mcpserver.Hooks {
+	hooks := &mcpserver.Hooks{}
+	hooks.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
+		r.Instructions = s.instructions(cfg)
+	})
+	hooks.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
+		r.Instructions = s.instructions(cfg)
+	})
+	return hooks
+}
+
 // instructions are the words for the model: the server's own, then those of each
-// profile that has a listed tool.
+// profile that has a listed tool, then the list of skills.
 func (s *Server) instructions(cfg Config) string {
 	words := []string{"Paths are relative to the workspace, the only directory these tools can reach. A result that was cut says how to get the rest."}
 	if s.http.handles() {
@@ -194,17 +216,22 @@ func (s *Server) instructions(cfg Config) string {
 		words = append(words, "This server is read-only.")
 	}
 	for _, p := range slices.Concat(Profiles, cfg.Profiles) {
-		listed := slices.ContainsFunc(s.chosen, func(c selected) bool { return c.profile == p })
-		if listed && p.Instructions != "" {
+		if s.lists(p) && p.Instructions != "" {
 			words = append(words, p.Instructions)
 		}
 	}
 	text := []rune(strings.Join(words, " "))
-	return string(text[:min(len(text), maxInstructions)])
+	return string(text[:min(len(text), maxInstructions)]) + s.catalogue()
+}
+
+// lists tells whether a tool of the profile is listed.
+func (s *Server) lists(p *tools.Profile) bool {
+	return slices.ContainsFunc(s.chosen(), func(c selected) bool { return c.profile == p })
 }
 
 // Close ends every command and removes what the sessions left on the machine.
 func (s *Server) Close() error {
+	s.skills.end()
 	return errors.Join(s.commands.Close(), s.env.Files.Close())
 }
 
@@ -219,15 +246,33 @@ func (s *Server) Kill() { s.commands.Kill() }
 
 // newSession makes the session of one connection. end drops it.
 func (s *Server) newSession(id string) (session *tools.Session, end func()) {
+	return s.begin(id, false)
+}
+
+// newCall is newSession for a single call that nothing comes before or after.
+func (s *Server) newCall(id string) (session *tools.Session, end func()) {
+	session, end = s.begin(id, true)
+	session.OneCall = true
+	return session, end
+}
+
+// begin makes a session; for a single call every skill is as if it were activated.
+func (s *Server) begin(id string, single bool) (session *tools.Session, end func()) {
 	shell := s.commands.NewShell()
-	return tools.NewSession(id, shell), func() { shell.Close() }
+	session = tools.NewSession(id, shell)
+	session.Skills = s.env.Skills.NewSession(shell, single)
+	return session, func() {
+		shell.Close()
+		session.Skills.Close()
+	}
 }
 
 // unknownTool words the refusal of a name that is not listed: perhaps it is
 // nearly one, perhaps it exists and was not selected.
 func (s *Server) unknownTool(name string) string {
-	names := make([]string, len(s.chosen))
-	for i, c := range s.chosen {
+	chosen := s.chosen()
+	names := make([]string, len(chosen))
+	for i, c := range chosen {
 		names[i] = c.tool.Name
 	}
 	text := fmt.Sprintf("Unknown tool %q.", name)
@@ -249,8 +294,9 @@ func (s *Server) whyNotListed(k selected) string {
 
 // Listed returns the tools as this server lists them, by name.
 func (s *Server) Listed() []Listed {
-	all := make([]Listed, len(s.chosen))
-	for i, c := range s.chosen {
+	chosen := s.chosen()
+	all := make([]Listed, len(chosen))
+	for i, c := range chosen {
 		all[i] = Listed{Profile: c.profile, Tool: s.mcp.GetTool(c.tool.Name).Tool}
 	}
 	return all
@@ -269,7 +315,7 @@ func (s *Server) Call(ctx context.Context, name string, args map[string]any) (*m
 	if tool == nil {
 		return nil, errors.New(s.unknownTool(name))
 	}
-	session, end := s.newSession("call")
+	session, end := s.begin("call", true)
 	defer end()
 	var req mcp.CallToolRequest
 	req.Params.Name, req.Params.Arguments = name, args

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	case "bare":
 		_ = mcpserver.ServeStdio(b.MCPServer)
 	default:
-		os.Exit(m.Run())
+		os.Exit(runTests(m))
 	}
 }
 

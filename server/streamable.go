@@ -30,7 +30,7 @@ type streamable struct {
 
 func newStreamable(ending context.Context, s *Server) *streamable {
 	return &streamable{
-		cfg: s.connConfig(), ending: ending, clients: newClients(s.newSession), open: s.newSession,
+		cfg: s.connConfig(), ending: ending, clients: newClients(s.newSession), open: s.newCall,
 		tool: func(name string) *mcp.Tool {
 			if t := s.mcp.GetTool(name); t != nil {
 				return &t.Tool
@@ -122,7 +122,6 @@ func (h *streamable) serveModern(w http.ResponseWriter, r *http.Request, req *re
 		return &httpFault{status: http.StatusBadRequest, id: []byte(req.id), err: fault}
 	}
 	own, end := h.open("")
-	own.OneCall = true
 	defer func() { go end() }()
 	ctx := tools.WithSession(r.Context(), own)
 	if !req.subscribes(nil) {

@@ -76,7 +76,7 @@ func inProcess(t *testing.T, s *Server) transcript.Caller {
 func scriptConfig(t *testing.T, script *transcript.Script, dir string) Config {
 	t.Helper()
 	cfg := Config{Workspace: dir, Tools: []string{script.Profile}}
-	for _, f := range script.Flags {
+	for _, f := range script.Arguments(dir) {
 		name, value, _ := strings.Cut(f, "=")
 		var err error
 		switch name {
@@ -84,6 +84,8 @@ func scriptConfig(t *testing.T, script *transcript.Script, dir string) Config {
 			cfg.MaxOutput, err = strconv.Atoi(value)
 		case "--timeout":
 			cfg.Timeout, err = time.ParseDuration(value)
+		case "--skills":
+			cfg.Skills = append(cfg.Skills, value)
 		case "--read-only":
 			cfg.ReadOnly = true
 		default:

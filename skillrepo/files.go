@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A File is one regular file of a skill, or a link to one inside the skill.
@@ -161,3 +162,7 @@ func (s *Skill) fileAt(rel string, e fs.DirEntry, n *notes) (File, bool) {
 	}
 	return File{Path: rel, Size: info.Size(), Mode: info.Mode(), real: real, sig: signatureOf(info)}, true
 }
+
+// Settled reports whether the file, listed at the given time, can no longer
+// change without its next listing being another one.
+func (f File) Settled(listed time.Time) bool { return f.sig.settled(listed) }

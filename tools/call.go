@@ -23,7 +23,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 	handle := func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		start := time.Now()
 		call := &Call{Env: env, Profile: p, Tool: t}
-		result := t.answer(withProgress(ctx, req), env, listing.Input, call, req.Params.Arguments)
+		result := t.answer(withProgress(ctx, req), env, listing.Input, call, req)
 		audit(env, call, result, time.Since(start))
 		return result, nil
 	}
@@ -31,7 +31,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 }
 
 // answer runs one call to its result, whatever happens on the way.
-func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call, raw any) (result *mcp.CallToolResult) {
+func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call, req mcp.CallToolRequest) (result *mcp.CallToolResult) {
 	defer func() {
 		if v := recover(); v != nil {
 			env.Log.Error("a tool panicked", "tool", t.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
@@ -39,6 +39,15 @@ func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call,
 			result = t.fail(ctx, env, call, e)
 		}
 	}()
+	watch := watchOf(ctx)
+	if watch == nil {
+		return t.run(ctx, env, schema, call, req.Params.Arguments)
+	}
+	return t.watched(ctx, watch, env, schema, call, req)
+}
+
+// run is one call as nobody watches it.
+func (t *Tool) run(ctx context.Context, env *Env, schema *Schema, call *Call, raw any) *mcp.CallToolResult {
 	args, err := arguments(raw)
 	call.Args = args
 	var out any
@@ -48,7 +57,7 @@ func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call,
 	if err != nil {
 		return t.fail(ctx, env, call, err)
 	}
-	result = call.Profile.Dialect.OK(call, out)
+	result := call.Profile.Dialect.OK(call, out)
 	if size := textBytes(result); size > maxResultBytes {
 		e := Errorf(TooLarge, "Ask for less at once.", "The result has %d bytes, more than the %d a message may carry.", size, maxResultBytes)
 		return t.fail(ctx, env, call, e)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
 
 // An Env is all that a tool may touch. One serves all calls of a server; what
@@ -15,6 +16,7 @@ type Env struct {
 	Limits   sandbox.Limits
 	Settings Settings
 	Log      *slog.Logger
+	Skills   *skill.Engine // nil: no skills are served
 
 	lists handles // what clients without a session come back to
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perstack-ai/perstack-base/tools/internal/patch"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
 	"github.com/perstack-ai/perstack-base/tools/internal/search"
+	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
 )
 
@@ -86,6 +87,13 @@ var codes = []struct {
 	err  error
 	code Code
 }{
+	{skill.ErrBadInput, BadInput},
+	{skill.ErrNotFound, NotFound},
+	{skill.ErrOutside, OutsideWorkspace},
+	{skill.ErrDenied, Denied},
+	{skill.ErrUnsupported, UnsupportedType},
+	{skill.ErrTooBig, TooLarge},
+	{skill.ErrUnavailable, Unavailable},
 	{sandbox.ErrEscapes, OutsideWorkspace},
 	{sandbox.ErrReserved, Denied},
 	{sandbox.ErrBadPath, BadInput},
@@ -147,7 +155,10 @@ func asError(env *Env, err error) *Error {
 	var patched *patch.PathError
 	var start *sandbox.StartError
 	var large *sandbox.TooLargeError
+	var exact *skill.Error
 	switch {
+	case errors.As(err, &exact):
+		e.Msg = exact.Msg // the words of a wire
 	case errors.As(err, &large):
 		e.Msg = tooLarge(large)
 	case errors.As(err, &arg):

@@ -26,10 +26,11 @@ type Field struct {
 	MinLen   *int
 	MaxLen   *int
 	Enum     []string
-	Also     string // another name that is accepted and not listed
-	NoNUL    bool   // NUL is refused, for what the system takes as a path or argument
-	Number   bool   // whole numbers are listed as "number", for wires that say so
-	Nullable bool   // null is a value: a pointer that is never left out
+	Known    []string // listed as the enum, but not enforced: the tool itself words a stranger
+	Also     string   // another name that is accepted and not listed
+	NoNUL    bool     // NUL is refused, for what the system takes as a path or argument
+	Number   bool     // whole numbers are listed as "number", for wires that say so
+	Nullable bool     // null is a value: a pointer that is never left out
 
 	kind   kind
 	elem   *Field  // of lists and maps
@@ -247,6 +248,9 @@ func (f *Field) writeBounds(add func(string, any)) {
 	}
 	if f.Enum != nil {
 		add("enum", f.Enum)
+	}
+	if f.Known != nil {
+		add("enum", f.Known)
 	}
 	if f.Min != nil {
 		add("minimum", *f.Min)

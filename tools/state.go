@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
 
 // A Session is what lives as long as one client's connection: the process on
@@ -16,6 +17,9 @@ type Session struct {
 	// OneCall: the session ends with its one call, so state must not be kept in
 	// it; see [State.Find].
 	OneCall bool
+
+	// Skills is what the client has done with skills; nil on a server without them.
+	Skills *skill.Session
 
 	states states
 }

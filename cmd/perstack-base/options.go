@@ -17,19 +17,21 @@ import (
 
 // options are the flags that all subcommands share.
 type options struct {
-	workspace string
-	tools     []string
-	readOnly  bool
-	maxOutput int
-	timeout   time.Duration
-	passEnv   []string
-	sandbox   string
-	network   string
-	allow     struct{ read, write []string }
-	logLevel  string
-	logFile   string
-	verbose   bool
-	web       web
+	workspace  string
+	tools      []string
+	skills     []string
+	noDiscover bool
+	readOnly   bool
+	maxOutput  int
+	timeout    time.Duration
+	passEnv    []string
+	sandbox    string
+	network    string
+	allow      struct{ read, write []string }
+	logLevel   string
+	logFile    string
+	verbose    bool
+	web        web
 }
 
 // envPrefix begins the environment twin of every flag.
@@ -37,11 +39,13 @@ const envPrefix = "PERSTACK_BASE_"
 
 func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.workspace, "workspace", "", "serve `DIR` instead of the current directory")
-	f.StringSliceVar(&o.tools, "tools", nil, "`LIST` of PROFILE, PROFILE.TOOL, -PROFILE.TOOL (default perstack)")
+	f.StringSliceVar(&o.tools, "tools", nil, "`LIST` of PROFILE, PROFILE.TOOL, -PROFILE.TOOL (default perstack, and skills when there are any)")
 	f.BoolVar(&o.readOnly, "read-only", false, "leave out every tool that changes files or runs commands")
 	f.IntVar(&o.maxOutput, "max-output", 0, "`BYTES` of text in one result (default: as each profile says)")
 	f.DurationVar(&o.timeout, "timeout", 0, "end commands that set no timeout after this `TIME`, as in 90s (default: as each profile says)")
 	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see variables that look like secrets; `NAMES` may hold *")
+	f.StringArrayVar(&o.skills, "skills", nil, "look for trusted skills in `DIR`; repeat for more")
+	f.BoolVar(&o.noDiscover, "no-discover", false, "do not look for skills in skills, .agents/skills and ~/.agents/skills")
 	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Auto), "confine commands: auto = by the kernel where it can, strict = or refuse them, off = not (`MODE`)")
 	f.StringVar(&o.network, "network", "deny", "let commands use the network: `deny` or allow")
 	f.StringSliceVar(&o.allow.read, "allow-read", nil, "let commands read these `PATHS` too")
@@ -93,6 +97,7 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
 		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log, HTTP: http,
+		Skills: o.skills, NoDiscover: o.noDiscover,
 	}, end, err
 }
 

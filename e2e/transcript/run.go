@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -32,7 +33,7 @@ func (a Answer) file() txtar.File {
 func (s *Script) Run(dir string, call Caller) ([]Answer, error) {
 	answers := make([]Answer, len(s.Steps))
 	for i, step := range s.Steps {
-		args := json.RawMessage(strings.ReplaceAll(string(step.Args), "$WORK", dir))
+		args := json.RawMessage(placeholder.ReplaceAllLiteral(step.Args, []byte(dir)))
 		result, err := call(step.Tool, args)
 		if err != nil {
 			return nil, fmt.Errorf("step %d, %s: %w", i+1, step.Tool, err)
@@ -40,7 +41,7 @@ func (s *Script) Run(dir string, call Caller) ([]Answer, error) {
 		if err := consistent(result); err != nil {
 			return nil, fmt.Errorf("step %d, %s: %w", i+1, step.Tool, err)
 		}
-		answers[i] = Answer{Text: strings.ReplaceAll(render(result), dir, "$WORK"), IsError: result.IsError}
+		answers[i] = Answer{Text: mask(strings.ReplaceAll(render(result), dir, "$WORK")), IsError: result.IsError}
 	}
 	return answers, nil
 }
@@ -57,6 +58,28 @@ func (s *Script) Diff(answers []Answer) string {
 	return b.String()
 }
 
+// placeholder stands for the workspace; $WORK_DIR is something else.
+var placeholder = regexp.MustCompile(`\$WORK\b`)
+
+// masks hide what differs from run to run and from machine to machine.
+var masks = []struct {
+	what *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`"duration_ms":\d+`), `"duration_ms":0`},
+	{regexp.MustCompile(`session-[0-9a-f]{8}`), "session-00000000"},
+	{regexp.MustCompile(`run_\d{8}T\d{6}_[0-9a-f]{6}`), "run_0"},
+	{regexp.MustCompile(`[^\s"']*/perstack-base[^\s"']*/run/session-`), "$$RUN/session-"},
+	{regexp.MustCompile(` sandbox="(kernel|direct)">`), ` sandbox="$$MODE">`},
+}
+
+func mask(text string) string {
+	for _, m := range masks {
+		text = m.what.ReplaceAllString(text, m.by)
+	}
+	return text
+}
+
 // consistent checks what holds for every result: structuredContent, where there
 // is one, is the object of the first text block.
 func consistent(r *mcp.CallToolResult) error {
@@ -68,6 +91,11 @@ func consistent(r *mcp.CallToolResult) error {
 	var want, got bytes.Buffer
 	if !ok || json.Compact(&want, []byte(text.Text)) != nil || json.Compact(&got, structured) != nil {
 		return fmt.Errorf("structuredContent without JSON text beside it")
+	}
+	if object := (map[string]json.RawMessage{}); bytes.HasPrefix(want.Bytes(), []byte("[")) && json.Unmarshal(got.Bytes(), &object) == nil && len(object) == 1 {
+		for _, list := range object { // a bare list as text
+			got = *bytes.NewBuffer(list)
+		}
 	}
 	var a, b any
 	if json.Unmarshal(want.Bytes(), &a) != nil || json.Unmarshal(got.Bytes(), &b) != nil || fmt.Sprint(a) != fmt.Sprint(b) {

@@ -9,11 +9,14 @@
 //	-- locked.txt (0444) --     a file with a mode
 //	-- out -> /etc --           a symbolic link
 //	-- logs/ --                 a directory
+//	-- skill NAME in DIR --     a sample skill of testdata/skills, below DIR
 //	-- flags --                 flags of the server, one a line
+//	-- session --               its steps need a session
 //	-- call TOOL --             the arguments, as JSON
 //	-- want -- / -- want error --   the answer's blocks
 //
-// In answers $WORK stands for the workspace. Start with [Load] and [Script.Run].
+// In flags, arguments and answers $WORK stands for the workspace; what differs from
+// run to run is masked in answers. Start with [Load] and [Script.Run].
 package transcript
 
 import (
@@ -35,6 +38,7 @@ type Script struct {
 	Profile string // from its folder
 	Tool    string // from its name
 	Flags   []string
+	Session bool // its steps belong together: not for connections without a session
 	Steps   []*Step
 
 	archive *txtar.Archive
@@ -97,6 +101,8 @@ func (s *Script) add(f *txtar.File) error {
 		return nil
 	}
 	switch f.Name {
+	case "session":
+		s.Session = true
 	case "flags":
 		s.Flags = strings.Fields(string(f.Data))
 	case "want", "want error":
@@ -113,9 +119,27 @@ func (s *Script) add(f *txtar.File) error {
 
 var decorated = regexp.MustCompile(`^(.*) \((base64|0[0-7]{3})\)$`)
 
+var sample = regexp.MustCompile(`^skill ([a-z-]+) in (\S+)$`)
+
+// Arguments are the flags for a server of the workspace dir.
+func (s *Script) Arguments(dir string) []string {
+	args := make([]string, len(s.Flags))
+	for i, f := range s.Flags {
+		args[i] = strings.ReplaceAll(f, "$WORK", dir)
+	}
+	return args
+}
+
 // Setup writes the transcript's files into the workspace dir.
 func (s *Script) Setup(dir string) error {
 	for _, f := range s.files {
+		if m := sample.FindStringSubmatch(f.Name); m != nil {
+			from := filepath.Join(filepath.Dir(s.Path), "..", "..", "skills", m[1])
+			if err := os.CopyFS(filepath.Join(dir, m[2], m[1]), os.DirFS(from)); err != nil {
+				return fmt.Errorf("%s: %s: %w", s.Path, f.Name, err)
+			}
+			continue
+		}
 		if err := setup(dir, f); err != nil {
 			return fmt.Errorf("%s: %s: %w", s.Path, f.Name, err)
 		}

@@ -38,6 +38,7 @@ type Command struct {
 	Argv      []string
 	Dir       string
 	Env       []string // NAME=value, besides what every such command has
+	Stdin     []byte   // nil: empty
 	Timeout   time.Duration
 	MaxOutput int // bytes of each stream that are of use
 }
@@ -121,7 +122,7 @@ func (p *Page) execute(ctx context.Context, run Runner, script string, q *quota)
 		return "[error: too many inline commands]"
 	}
 	r := run.Run(ctx, Command{
-		Argv: p.argv(script), Dir: p.Dir, Env: p.Env(), Timeout: min(commandTimeout, left), MaxOutput: maxCommandBytes,
+		Argv: p.argv(p.Shell, script), Dir: p.Dir, Env: p.Env(), Timeout: min(commandTimeout, left), MaxOutput: maxCommandBytes,
 	})
 	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
 	case r.Err != nil:
@@ -136,9 +137,9 @@ func (p *Page) execute(ctx context.Context, run Runner, script string, q *quota)
 	return strings.TrimSpace(clip(r.Stdout))
 }
 
-// argv starts the skill's shell. The arguments are the shell's, never part of the script.
-func (p *Page) argv(script string) []string {
-	if p.Shell == "powershell" {
+// argv starts a shell. The arguments are the shell's, never part of the script.
+func (p *Page) argv(shell, script string) []string {
+	if shell == "powershell" {
 		return []string{"pwsh", "-NoProfile", "-NonInteractive", "-Command", script}
 	}
 	return append([]string{"bash", "-c", script, p.Name}, p.Arguments...)

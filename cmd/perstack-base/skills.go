@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/server"
+	"github.com/perstack-ai/perstack-base/skillrepo"
+)
+
+func skillsCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "skills",
+		Short: "List, validate and digest Agent Skills",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(skillsListCommand(o), skillsValidateCommand(), skillsDigestCommand())
+	return cmd
+}
+
+func skillsListCommand(o *options) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the skills that a server with these flags knows, and what it did not load",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			inventory, err := takeInventory(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printLine(cmd.OutOrStdout(), inventory)
+			}
+			return printInventory(cmd.OutOrStdout(), inventory)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object with everything known")
+	return cmd
+}
+
+func takeInventory(ctx context.Context, o *options) (skillrepo.Inventory, error) {
+	dir := o.workspace
+	if dir == "" {
+		dir = "."
+	}
+	files, err := sandbox.Open(dir, sandbox.Limits{})
+	if err != nil {
+		return skillrepo.Inventory{}, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
+	}
+	defer files.Close()
+	roots, err := server.Roots(files, o.skills, !o.noDiscover)
+	if err != nil {
+		return skillrepo.Inventory{}, err
+	}
+	repo, err := skillrepo.Open(ctx, roots, skillrepo.Options{})
+	if err != nil {
+		return skillrepo.Inventory{}, err
+	}
+	return repo.Inventory(ctx)
+}
+
+func printInventory(w io.Writer, inventory skillrepo.Inventory) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SKILL\tTRUST\tFILES\tBYTES\tDIRECTORY\t")
+	for _, s := range inventory.Skills {
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t\n", s.Name, s.Trust, s.Files, s.Bytes, s.Dir)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, s := range inventory.Skills {
+		for _, d := range s.Diagnostics {
+			fmt.Fprintf(w, "warning: %s: %s\n", s.Dir, d)
+		}
+	}
+	for _, d := range inventory.Diagnostics {
+		fmt.Fprintf(w, "not loaded: %s\n", d)
+	}
+	return nil
+}
+
+func skillsValidateCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "validate DIR...",
+		Short: "Check skills by the published rules; exit code 1 when one is not valid",
+		Args:  someDirectories,
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			valid := true
+			for _, dir := range dirs {
+				root, err := rootOf(dir)
+				if err != nil {
+					return err
+				}
+				report := skillrepo.Validate(cmd.Context(), root, dir)
+				valid = valid && len(report.Errors) == 0
+				if err := printReport(cmd.OutOrStdout(), os.Stderr, report, asJSON); err != nil {
+					return failure{err}
+				}
+			}
+			if !valid {
+				return failure{}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line and directory")
+	return cmd
+}
+
+func someDirectories(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("name at least one skill directory")
+	}
+	return nil
+}
+
+func rootOf(dir string) (skillrepo.Root, error) {
+	tree, path, abs, err := sandbox.HostTree(dir)
+	return skillrepo.Root{FS: tree, Path: path, Dir: abs}, err
+}
+
+func printReport(stdout, stderr io.Writer, r skillrepo.Report, asJSON bool) error {
+	if asJSON {
+		return printLine(stdout, r)
+	}
+	if len(r.Errors) == 0 {
+		_, err := fmt.Fprintf(stdout, "Valid skill: %s\n", r.Dir)
+		return err
+	}
+	fmt.Fprintf(stderr, "Validation failed for %s:\n", r.Dir)
+	for _, e := range r.Errors {
+		fmt.Fprintf(stderr, "  - %s\n", e)
+	}
+	return nil
+}
+
+func printLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func skillsDigestCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "digest DIR...",
+		Short: "Print the digest of each skill: it changes with any byte or path",
+		Args:  someDirectories,
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			for _, dir := range dirs {
+				root, err := rootOf(dir)
+				if err != nil {
+					return err
+				}
+				digest, err := digestOf(cmd.Context(), root)
+				if err != nil {
+					return failure{fmt.Errorf("%s: %w", dir, err)}
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s  %s\n", digest, dir)
+			}
+			return nil
+		},
+	}
+}
+
+func digestOf(ctx context.Context, root skillrepo.Root) (string, error) {
+	sk, err := skillrepo.Load(ctx, root)
+	if err != nil {
+		return "", err
+	}
+	return sk.Digest(ctx)
+}

@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Tree is the workspace for readers that resolve links themselves, such as a
+// search for skills. Nothing outside is ever opened, nor the reserved directory.
+// Links in names are followed only as far as os.Root does.
+func (f *FS) Tree() fs.ReadLinkFS { return workspaceTree{f} }
+
+type workspaceTree struct{ f *FS }
+
+func (t workspaceTree) Open(name string) (fs.File, error) {
+	return inTree(t.f, "open", name, func(root *os.Root) (fs.File, error) {
+		// Without O_NONBLOCK a FIFO put in the place of a file would never open.
+		return root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	})
+}
+
+func (t workspaceTree) Lstat(name string) (fs.FileInfo, error) {
+	return inTree(t.f, "lstat", name, func(root *os.Root) (fs.FileInfo, error) { return root.Lstat(filepath.FromSlash(name)) })
+}
+
+func (t workspaceTree) ReadLink(name string) (string, error) {
+	return inTree(t.f, "readlink", name, func(root *os.Root) (string, error) { return root.Readlink(filepath.FromSlash(name)) })
+}
+
+func inTree[T any](f *FS, op, name string, do func(*os.Root) (T, error)) (T, error) {
+	var none T
+	if !fs.ValidPath(name) {
+		return none, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	if reserved(name) {
+		return none, &fs.PathError{Op: op, Path: name, Err: fs.ErrPermission}
+	}
+	return within(f, func(st *state) (T, error) { return do(st.root) })
+}
+
+// HostTree is the whole machine, for reading directories that the user named,
+// and the place of dir in it. Whoever reads must resolve links and decide which
+// of them to follow.
+func HostTree(dir string) (tree fs.ReadLinkFS, path, abs string, err error) {
+	if abs, err = filepath.Abs(dir); err != nil {
+		return nil, "", "", err
+	}
+	top := filepath.VolumeName(abs) + string(filepath.Separator)
+	path = filepath.ToSlash(strings.TrimPrefix(abs, top))
+	return hostTree{os.DirFS(top).(fs.ReadLinkFS), top}, orDot(path), abs, nil
+}
+
+type hostTree struct {
+	fs.ReadLinkFS
+	top string
+}
+
+func (t hostTree) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	return os.OpenFile(filepath.Join(t.top, filepath.FromSlash(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// HomeDir is the directory of the user who runs the server, "" when unknown.
+func HomeDir() string {
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		return ""
+	}
+	return home
+}
+
+// OpenBelow opens root, a directory or file that the user allowed to be read, for
+// a path that lies in it. The name is the path below what was opened; a path that
+// is not in root is ErrEscapes. The caller closes the FS.
+func OpenBelow(root, path string) (files *FS, name string, err error) {
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return nil, "", err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return nil, "", err
+	}
+	dir := real
+	if !info.IsDir() {
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil || target != real {
+			return nil, "", &PathError{Path: path, Err: ErrEscapes}
+		}
+		dir, path = filepath.Dir(real), target
+	}
+	if files, err = Open(dir, Limits{}); err != nil {
+		return nil, "", err
+	}
+	if at, err := files.Resolve(path); err != nil {
+		files.Close()
+		return nil, "", err
+	} else {
+		return files, at.Abs, nil
+	}
+}

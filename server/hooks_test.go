@@ -1,0 +1,293 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/perstack-ai/perstack-base/e2e/transcript"
+	"github.com/perstack-ai/perstack-base/tools"
+)
+
+// put writes files below dir; a name that ends in .sh becomes executable.
+func put(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// hooked is a server with one trusted skill whose hooks are given as YAML.
+func hooked(t *testing.T, hooks string, change func(*Config)) (dir string, call transcript.Caller) {
+	t.Helper()
+	dir = workspace(t)
+	put(t, dir, map[string]string{
+		"trusted/guard/SKILL.md": "---\nname: guard\ndescription: Guards.\nhooks:\n" + hooks + "---\nBody.\n",
+		"a.txt":                  "alpha", "b.txt": "beta",
+	})
+	cfg := Config{Workspace: dir, Tools: []string{"perstack", "skills", "echo"}, Skills: []string{filepath.Join(dir, "trusted")}}
+	if change != nil {
+		change(&cfg)
+	}
+	return dir, inProcess(t, newServer(t, cfg))
+}
+
+func mustCall(t *testing.T, call transcript.Caller, tool, args string) *mcp.CallToolResult {
+	t.Helper()
+	r, err := call(tool, json.RawMessage(args))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// texts are the text blocks of a result, "!" before those of an error.
+func texts(r *mcp.CallToolResult) string {
+	var all []string
+	for _, c := range r.Content {
+		all = append(all, c.(mcp.TextContent).Text)
+	}
+	joined := strings.Join(all, " | ")
+	if r.IsError {
+		return "!" + joined
+	}
+	return joined
+}
+
+const readA = `{"path":"a.txt"}`
+
+// TestHooks: each case first shows what the call answers without the hook.
+func TestHooks(t *testing.T) {
+	const plainRead = `{"path":"a.txt","content":"alpha","from":0,"to":1}`
+	for name, c := range map[string]struct{ hooks, want string }{
+		"prompt before": {"  PreToolUse:\n    - matcher: Read\n      hooks: [{type: prompt, prompt: Mind it.}]\n",
+			plainRead + " | [Skill Hook:pre:readTextFile]\nMind it."},
+		"prompt after": {"  PostToolUse:\n    - hooks: [{type: prompt, prompt: Check.}]\n",
+			plainRead + " | [Skill Hook:post:readTextFile]\nCheck."},
+		"other tools are not watched": {"  PreToolUse:\n    - matcher: Bash\n      hooks: [{type: permission, decision: deny}]\n", plainRead},
+		"deny":                        {"  PreToolUse:\n    - matcher: readTextFile\n      hooks: [{type: permission, decision: deny}]\n", `!{"error":"Tool readTextFile blocked by hook: Hook denied","code":"denied"}`},
+		"deny with a reason":          {"  PreToolUse:\n    - hooks: [{type: permission, decision: deny, reason: Not now}]\n", `!{"error":"Tool readTextFile blocked by hook: Not now","code":"denied"}`},
+		"ask without elicitation":     {"  PreToolUse:\n    - hooks: [{type: permission, decision: ask, reason: Sure}]\n", `!{"error":"Tool readTextFile requires permission: Sure","code":"denied"}`},
+		"allow widens nothing":        {"  PreToolUse:\n    - hooks: [{type: permission, decision: allow}, {type: permission, decision: deny}]\n", plainRead},
+		"exit code":                   {"  PreToolUse:\n    - hooks: [{type: command, command: 'echo no >&2; exit 4'}]\n", `!{"error":"Tool readTextFile blocked by hook: Hook exited with code 4: no","code":"denied"}`},
+		"exit code after":             {"  PostToolUse:\n    - hooks: [{type: command, command: 'exit 4'}]\n", plainRead + " | [Skill Hook:post:readTextFile]\nHook exited with code 4"},
+		"timeout":                     {"  PreToolUse:\n    - hooks: [{type: command, command: sleep 60, timeout: 1}]\n", `!{"error":"Tool readTextFile blocked by hook: Hook timed out after 1s","code":"denied"}`},
+		"broken JSON":                 {"  PreToolUse:\n    - hooks: [{type: command, command: 'echo {'}]\n", `!{"error":"Tool readTextFile blocked by hook: Hook printed invalid JSON","code":"denied"}`},
+		"updatedInput is no object":   {"  PreToolUse:\n    - hooks: [{type: command, command: \"echo '{\\\"updatedInput\\\":[]}'\"}]\n", `!{"error":"Tool readTextFile blocked by hook: Hook printed invalid JSON","code":"denied"}`},
+		"text is ignored":             {"  PreToolUse:\n    - hooks: [{type: command, command: echo deny}]\n", plainRead},
+		"block":                       {"  PreToolUse:\n    - hooks: [{type: command, command: \"echo '{\\\"decision\\\":\\\"block\\\"}'\"}]\n", `!{"error":"Tool readTextFile blocked by hook: blocked by skill hook","code":"denied"}`},
+		"another input": {"  PreToolUse:\n    - hooks: [{type: command, command: \"echo '{\\\"updatedInput\\\":{\\\"path\\\":\\\"b.txt\\\"}}'\"}]\n",
+			`{"path":"b.txt","content":"beta","from":0,"to":1}`},
+		"another input is checked like any": {"  PreToolUse:\n    - hooks: [{type: command, command: \"echo '{\\\"updatedInput\\\":{\\\"path\\\":\\\"../x\\\"}}'\"}]\n",
+			`!{"error":"../x is outside the workspace.","code":"outside_workspace"}`},
+		"continue false": {"  PreToolUse:\n    - hooks: [{type: command, command: \"echo '{\\\"continue\\\":false,\\\"injected_context\\\":\\\"enough\\\"}'\"}, {type: permission, decision: deny}]\n",
+			plainRead + " | [Skill Hook:pre:readTextFile]\nenough"},
+		"blocked after": {"  PostToolUse:\n    - hooks: [{type: prompt, prompt: p}, {type: command, command: \"echo '{\\\"decision\\\":\\\"block\\\",\\\"reason\\\":\\\"secret\\\"}'\"}]\n",
+			"!{\"error\":\"Tool readTextFile output blocked by hook: secret\",\"code\":\"denied\"} | [Skill Hook:post:readTextFile]\np"},
+		"a mode heals nothing": {"  PreToolUse:\n    - hooks: [{type: command, command: \"echo '{\\\"permission_mode\\\":\\\"bypass\\\",\\\"permission_decision\\\":\\\"allow\\\"}'; exit 1\"}]\n",
+			`!{"error":"Tool readTextFile blocked by hook: Hook exited with code 1","code":"denied"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, call := hooked(t, c.hooks, nil)
+			if got := texts(mustCall(t, call, "readTextFile", readA)); got != plainRead {
+				t.Fatalf("a hook of a skill that is not active watched the call: %s", got)
+			}
+			if r := mustCall(t, call, "skill_load", `{"skill":"guard"}`); r.IsError || len(r.Content) != 2 {
+				t.Fatalf("the call that activates is not watched: %s", texts(r))
+			}
+			if got := texts(mustCall(t, call, "readTextFile", readA)); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestHookIsTold holds what a command hook gets on standard input and in its environment.
+func TestHookIsTold(t *testing.T) {
+	hooks := "  PostToolUse:\n    - matcher: Read\n      hooks: [{type: command, command: 'cat > \"$PROJECT_DIR/told\"; env | sort > \"$PROJECT_DIR/env\"; pwd >> \"$PROJECT_DIR/env\"'}]\n"
+	t.Setenv("SECRET_OF_SERVER", "x")
+	t.Setenv("PLAIN_OF_SERVER", "x")
+	dir, call := hooked(t, hooks, nil)
+	mustCall(t, call, "activate_skill", `{"name":"guard","arguments":"x y"}`)
+	mustCall(t, call, "readTextFile", readA)
+	told, err := os.ReadFile(filepath.Join(dir, "told"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(told, &got); err != nil || strings.Count(string(told), "\n") != 1 {
+		t.Fatalf("not one line of JSON: %q (%v)", told, err)
+	}
+	if got["hook_event_name"] != "PostToolUse" || got["tool_name"] != "readTextFile" || got["tool_alias"] != "Read" || got["cwd"] != dir ||
+		got["skill"] != "guard" || got["tool_output"] != `{"path":"a.txt","content":"alpha","from":0,"to":1}` ||
+		got["tool_input"].(map[string]any)["path"] != "a.txt" || !strings.HasPrefix(got["session_id"].(string), "session-") {
+		t.Errorf("told %s", told)
+	}
+	env, _ := os.ReadFile(filepath.Join(dir, "env"))
+	for _, want := range []string{"HOOK_EVENT=PostToolUse\n", "CLAUDE_PROJECT_DIR=" + dir + "\n", "ARGUMENTS=x y\n", "CLAUDE_PLUGIN_ROOT=" + dir + "/trusted/guard\n", "\n" + dir + "/trusted/guard\n"} {
+		if !strings.Contains(string(env), want) {
+			t.Errorf("the environment lacks %q:\n%s", want, env)
+		}
+	}
+	if strings.Contains(string(env), "_OF_SERVER") {
+		t.Errorf("the environment holds the server's:\n%s", env)
+	}
+}
+
+// TestHooksOfWhom: discovered skills have none; those of a changed skill are dropped
+// until it is activated again; raw arguments that are no object are seen too.
+func TestHooksOfWhom(t *testing.T) {
+	deny := "  PreToolUse:\n    - hooks: [{type: permission, decision: deny}]\n"
+	t.Run("discovered", func(t *testing.T) {
+		_, call := hooked(t, deny, func(c *Config) {
+			if err := os.Rename(filepath.Join(c.Workspace, "trusted"), filepath.Join(c.Workspace, "skills")); err != nil {
+				t.Fatal(err)
+			}
+			c.Skills = nil
+		})
+		mustCall(t, call, "skill_load", `{"skill":"guard"}`)
+		if r := mustCall(t, call, "readTextFile", readA); r.IsError {
+			t.Error(texts(r))
+		}
+	})
+	t.Run("changed", func(t *testing.T) {
+		dir, call := hooked(t, deny, nil)
+		mustCall(t, call, "skill_load", `{"skill":"guard"}`)
+		if r := mustCall(t, call, "readTextFile", readA); !r.IsError {
+			t.Fatal("not watched:", texts(r))
+		}
+		if r := mustCall(t, call, "skill_load", `{"skill":"guard"}`); !r.IsError {
+			t.Error("skill tools are watched too:", texts(r))
+		}
+		put(t, dir, map[string]string{"trusted/guard/more.txt": "x"})
+		if r := mustCall(t, call, "readTextFile", readA); r.IsError {
+			t.Error("still watched:", texts(r))
+		}
+		mustCall(t, call, "skill_load", `{"skill":"guard"}`)
+		if r := mustCall(t, call, "readTextFile", readA); !r.IsError {
+			t.Error("not watched again:", texts(r))
+		}
+	})
+	t.Run("read-only", func(t *testing.T) {
+		touch := "  PreToolUse:\n    - hooks: [{type: command, command: 'touch \"$PROJECT_DIR/touched\"'}, {type: prompt, prompt: p}]\n"
+		dir, call := hooked(t, touch, func(c *Config) { c.ReadOnly = true })
+		mustCall(t, call, "skill_load", `{"skill":"guard"}`)
+		if r := mustCall(t, call, "readTextFile", readA); len(r.Content) != 2 {
+			t.Error("prompts need no command:", texts(r))
+		}
+		if _, err := os.Stat(filepath.Join(dir, "touched")); err == nil {
+			t.Error("a command ran under --read-only")
+		}
+	})
+	t.Run("bad arguments", func(t *testing.T) {
+		_, call := hooked(t, deny, nil)
+		mustCall(t, call, "skill_load", `{"skill":"guard"}`)
+		if got := texts(mustCall(t, call, "readTextFile", `{"nonsense":1}`)); !strings.Contains(got, "blocked by hook") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestSafeShell lets the sample skill guard the session.
+func TestSafeShell(t *testing.T) {
+	dir := workspace(t)
+	put(t, dir, map[string]string{"keep/x.txt": "x"})
+	s := newServer(t, Config{Workspace: dir, Tools: []string{"perstack", "skills"}, Skills: []string{"../testdata/skills"}})
+	call := inProcess(t, s)
+	remove := `{"command":"rm","args":["-rf","keep/x.txt"],"env":{},"cwd":"","stdout":true,"stderr":true}`
+	mustCall(t, call, "skill_load", `{"skill":"safe-shell"}`)
+	if got := texts(mustCall(t, call, "exec", remove)); !strings.Contains(got, "Tool exec blocked by hook") {
+		t.Error(got)
+	}
+	if got := texts(mustCall(t, call, "exec", `{"command":"echo","args":["hi"],"env":{},"cwd":"","stdout":true,"stderr":true}`)); got != `{"output":"hi\n"}` {
+		t.Error(got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "keep/x.txt")); err != nil {
+		t.Error("the guard let it pass:", err)
+	}
+	if log, err := os.ReadFile(filepath.Join(dir, "audit.jsonl")); err != nil || !strings.Contains(string(log), `"exec"`) {
+		t.Errorf("no audit: %s %v", log, err)
+	}
+	if unguarded := inProcess(t, s); mustCall(t, unguarded, "exec", remove).IsError {
+		t.Error("a session without the skill is guarded")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "keep/x.txt")); err == nil {
+		t.Error("the unguarded call would not have succeeded either")
+	}
+}
+
+// TestAskIsAnswered asks a legacy client over its connection.
+func TestAskIsAnswered(t *testing.T) {
+	dir := workspace(t)
+	put(t, dir, map[string]string{
+		"trusted/g/SKILL.md": "---\nname: g\ndescription: d\nhooks:\n  PreToolUse:\n    - matcher: Read\n      hooks: [{type: permission, decision: ask, reason: may I}]\n---\n",
+		"a.txt":              "alpha\n",
+	})
+	for answer, want := range map[string]string{"accept": `alpha`, "decline": "requires permission: may I"} {
+		s := newServer(t, Config{Workspace: dir, Tools: []string{"perstack", "skills"}, Skills: []string{filepath.Join(dir, "trusted")}})
+		l := dialServer(t, s)
+		l.send(greeting("1", "2025-11-25"))
+		l.next()
+		l.send(toolCall("2", "skill_load", `{"skill":"g"}`))
+		l.next()
+		l.send(toolCall("3", "readTextFile", readA))
+		if ask := l.next(); !strings.Contains(ask, `"elicitation/create"`) || !strings.Contains(ask, "may I") {
+			t.Fatal(ask)
+		}
+		l.send(`{"jsonrpc":"2.0","id":"srv-1","result":{"action":"` + answer + `","content":{}}}`)
+		if got := l.next(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", answer, got)
+		}
+	}
+	s := newServer(t, Config{Workspace: dir, Tools: []string{"perstack", "skills"}, Skills: []string{filepath.Join(dir, "trusted")}})
+	l := dialServer(t, s)
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
+	modern := func(id, tool, args, more string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + more + meta + `}}`
+	}
+	l.send(modern("1", "skill_load", `{"skill":"g"}`, ""))
+	l.next()
+	l.send(modern("2", "readTextFile", readA, ""))
+	if got := l.next(); !strings.Contains(got, `"input_required"`) || !strings.Contains(got, "hook-permission") {
+		t.Fatal(got)
+	}
+	l.send(modern("3", "readTextFile", readA, `"inputResponses":{"hook-permission":{"action":"accept","content":{}}},`))
+	if got := l.next(); !strings.Contains(got, "alpha") {
+		t.Error(got)
+	}
+}
+
+// dialServer is a live connection to a whole server.
+func dialServer(t *testing.T, s *Server) *line {
+	t.Helper()
+	session, end := s.newSession("test")
+	t.Cleanup(end)
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	ctx, stop := context.WithCancel(tools.WithSession(context.Background(), session))
+	l := &line{t: t, in: inW, out: outR, got: make(chan string, 10000), done: make(chan error, 1), stop: stop}
+	go func() {
+		err := serveStdio(ctx, inR, outW, stdioConfig{connConfig: s.connConfig(), drain: func() {}})
+		outW.Close()
+		l.done <- err
+	}()
+	t.Cleanup(func() {
+		stop()
+		inW.Close()
+		outR.Close()
+	})
+	return l
+}

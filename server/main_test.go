@@ -1,0 +1,19 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// runTests keeps the skills and the cache of whoever runs the tests out of them.
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "perstack-base-server-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("HOME", filepath.Join(dir, "home"))
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	defer os.RemoveAll(dir)
+	return m.Run()
+}

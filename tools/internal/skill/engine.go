@@ -1,0 +1,131 @@
+package skill
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/skillrepo"
+)
+
+// An Engine is what all sessions of one server share. All fields are required
+// but AllowRead, PassEnv and Confined.
+type Engine struct {
+	Repo      *skillrepo.Repo
+	Files     *sandbox.FS       // the workspace
+	Workdirs  *sandbox.Workdirs // the run workspaces of its sessions, and the artifacts
+	Log       *slog.Logger
+	HostEnv   func() []string // what every command starts from
+	PassEnv   []string        // names that commands may see although they look secret
+	AllowRead []string        // directories and files outside that inputs may come from
+	ReadOnly  bool            // nothing a skill brings along is run
+	Confined  func() bool     // whether the kernel confines commands; nil = it does not
+
+	login login
+}
+
+// A Session is what one client has done with skills. A nil *Session, that of a
+// server without skills, has no hooks.
+type Session struct {
+	ID string // session-<8 hex>
+
+	engine    *Engine
+	shell     *sandbox.Shell
+	stateless bool
+
+	mu     sync.Mutex
+	active map[string]*activation
+	docs   map[string]selection
+	work   *workspace
+}
+
+// NewSession begins a session whose commands run in shell. One that is stateless
+// lives for a single call: its gate is open, and no hook watches it.
+func (e *Engine) NewSession(shell *sandbox.Shell, stateless bool) *Session {
+	var id [4]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return &Session{
+		ID: "session-" + hex.EncodeToString(id[:]), engine: e, shell: shell, stateless: stateless,
+		active: map[string]*activation{}, docs: map[string]selection{},
+	}
+}
+
+// Close removes the run workspace. The session's commands must have ended.
+func (s *Session) Close() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.work != nil {
+		s.work.dir.Close()
+		s.work = nil
+	}
+}
+
+// MaxListedNames is how many names of skills a schema lists.
+const MaxListedNames = 256
+
+// Names are the known skills, sorted.
+func (e *Engine) Names() []string {
+	var names []string
+	for _, s := range e.Repo.List() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// find returns the skill of that name as it is on disk.
+func (e *Engine) find(ctx context.Context, name string) (*skillrepo.Skill, error) {
+	if name == "" {
+		return nil, errorf(ErrBadInput, "skill is required")
+	}
+	if sk, ok := e.Repo.Get(ctx, name); ok {
+		return sk, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	err := errorf(ErrNotFound, "unknown skill: %s", name)
+	err.Way = e.knownHint(name)
+	return nil, err
+}
+
+// maxHintNames bounds the names that a hint lists.
+const maxHintNames = 50
+
+// knownHint lists the known names, those like the given one first.
+func (e *Engine) knownHint(name string) string {
+	names := e.Names()
+	if len(names) == 0 {
+		return "No skill is known."
+	}
+	near := sandbox.Similar(name, names, 5)
+	for _, n := range names {
+		if !slices.Contains(near, n) {
+			near = append(near, n)
+		}
+	}
+	text := "Known skills: " + strings.Join(near[:min(len(near), maxHintNames)], ", ")
+	if len(near) > maxHintNames {
+		text += ", …"
+	}
+	return text + "."
+}
+
+// page is what a rendering of the skill needs; files are its files.
+func (s *Session) page(sk *skillrepo.Skill, files []skillrepo.File, body string, args []string) *Page {
+	p := &Page{
+		Name: sk.Name, Dir: sk.Dir, Body: body, Trusted: sk.Trusted, Shell: sk.Shell, AllowedTools: sk.AllowedTools,
+		SkillFile: sk.SkillFile(), Session: s.ID, Arguments: args,
+	}
+	for _, f := range files {
+		p.Files = append(p.Files, f.Path)
+	}
+	return p
+}

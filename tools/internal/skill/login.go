@@ -1,0 +1,112 @@
+package skill
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+)
+
+// loginTime is how long the user's profile files may take.
+const loginTime = 5 * time.Second
+
+// A login is the environment of a login shell, resolved once.
+type login struct {
+	once sync.Once
+	env  []string
+}
+
+// loginMark stands before the environment: profile files may print.
+const loginMark = "\x00perstack-base\x00"
+
+// loginEnv is what commands of skills start from: the environment of the user's
+// login shell without what looks secret, HOME as for other commands, and the
+// PATH of the server behind the login shell's. When there is no such shell it
+// is the server's own.
+func (s *Session) loginEnv(ctx context.Context) []string {
+	e := s.engine
+	e.login.once.Do(func() {
+		e.login.env = e.HostEnv()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTime)
+		defer cancel()
+		set := map[string]string{}
+		home := sandbox.HomeDir()
+		if home != "" {
+			set["HOME"] = home
+		}
+		r, err := s.shell.Run(ctx, sandbox.Command{
+			Name: "bash", Args: []string{"-l", "-c", `printf '\0perstack-base\0'; exec env -0`},
+			Env: set, Stdout: true, Keep: 1 << 20, Timeout: loginTime, NoSurvivors: true, Read: profileFiles(home),
+		})
+		if err != nil || r.ExitCode != 0 || r.TimedOut || !r.Stdout.Complete() {
+			return
+		}
+		if env := parseEnv(slices.Concat(r.Stdout.Head, r.Stdout.Tail)); env != nil {
+			e.login.env = mergeLogin(e.HostEnv(), sandbox.FilterEnv(env, e.PassEnv))
+		}
+	})
+	return e.login.env
+}
+
+// profileFiles are what bash reads as a login shell.
+func profileFiles(home string) []string {
+	files := []string{"/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/bashrc", "/etc/environment"}
+	if home == "" {
+		return files
+	}
+	for _, name := range []string{".bash_profile", ".bash_login", ".profile", ".bashrc", ".bash_aliases"} {
+		files = append(files, home+"/"+name)
+	}
+	return files
+}
+
+// parseEnv reads what env -0 printed, nil when it did not come to that.
+func parseEnv(out []byte) []string {
+	i := bytes.LastIndex(out, []byte(loginMark))
+	if i < 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(string(out[i+len(loginMark):]), "\x00"), "\x00")
+}
+
+// sessionOwn are variables that belong to the shell that set them.
+var sessionOwn = []string{"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "HOME"}
+
+func mergeLogin(host, login []string) []string {
+	var env []string
+	for _, entry := range login {
+		name, _, ok := strings.Cut(entry, "=")
+		if ok && name != "" && name != "PATH" && !slices.Contains(sessionOwn, name) {
+			env = append(env, entry)
+		}
+	}
+	if home := lookupEnv(host, "HOME"); home != "" {
+		env = append(env, "HOME="+home)
+	}
+	return append(env, "PATH="+joinPath(lookupEnv(login, "PATH"), lookupEnv(host, "PATH")))
+}
+
+// joinPath is first with the entries of second that it lacks.
+func joinPath(first, second string) string {
+	entries := strings.Split(first, ":")
+	for _, dir := range strings.Split(second, ":") {
+		if !slices.Contains(entries, dir) {
+			entries = append(entries, dir)
+		}
+	}
+	return strings.Trim(strings.Join(entries, ":"), ":")
+}
+
+// lookupEnv is the last value of a name, "" without one.
+func lookupEnv(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if key, value, ok := strings.Cut(env[i], "="); ok && key == name {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,63 @@
+package skill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/skillrepo"
+)
+
+// maxResourceBytes bounds a file that is read for a model.
+const maxResourceBytes = 1 << 20
+
+// A Resource is a file of a skill as a model is shown it.
+type Resource struct {
+	Text string // the tagged content, or a tag that tells what it is
+	Blob []byte // the content, when it is no text
+	URI  string
+	MIME string
+}
+
+// Resource reads a file of an activated skill.
+func (s *Session) Resource(ctx context.Context, name, p string) (*Resource, error) {
+	if slices.Contains(strings.Split(strings.ReplaceAll(p, `\`, "/"), "/"), "..") {
+		return nil, errorf(ErrBadInput, "Path traversal ('..') is not allowed in resource paths")
+	}
+	sk, err := s.admitted(ctx, name, "read_skill_resource")
+	if err != nil {
+		return nil, err
+	}
+	f, err := sk.Resource(p)
+	switch {
+	case errors.Is(err, skillrepo.ErrOutside):
+		return nil, errorf(ErrOutside, "Resolved path escapes the skill directory")
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, skillrepo.ErrDirectory):
+		return nil, errorf(ErrNotFound, "Resource file not found: %s (in skill '%s')", p, name)
+	case err != nil:
+		return nil, errorf(ErrUnsupported, "Failed to read '%s' in skill '%s': %v", p, name, innermost(err))
+	case f.Size > maxResourceBytes:
+		return nil, errorf(ErrTooBig, "Resource file '%s' exceeds maximum size (%d bytes, limit: %d bytes)", p, f.Size, maxResourceBytes)
+	}
+	content, err := sk.ReadFile(f, maxResourceBytes)
+	if err != nil {
+		return nil, errorf(ErrUnsupported, "Failed to read '%s' in skill '%s': %v", p, name, innermost(err))
+	}
+	r := &Resource{URI: skillrepo.EncodeURI(name + "/" + f.Path), MIME: skillrepo.MIMEType(f.Path)}
+	tag := openTag(name, p)
+	if !utf8.Valid(content) {
+		r.Text = fmt.Sprintf("%s mime_type=\"%s\" bytes=\"%d\"/>", strings.TrimSuffix(tag, ">"), Escape(r.MIME), len(content))
+		r.Blob = content
+		return r, nil
+	}
+	text := string(content)
+	if !sk.Trusted {
+		text = Guard(text)
+	}
+	r.Text = tag + "\n" + text + "\n</skill_resource>"
+	return r, nil
+}

@@ -1,0 +1,63 @@
+package skills
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/internal/skill"
+)
+
+type skillRunIn struct {
+	Skill             string            `json:"skill" minLength:"1" nul:"no" doc:"Name of the skill, which need not be loaded."`
+	Command           string            `json:"command" nul:"no" doc:"Command line for bash, run in a copy of the skill."`
+	Cwd               string            `json:"cwd,omitempty" nul:"no" doc:"Directory to run in: relative to the skill, or below $WORK_DIR, $OUTPUT_DIR, $PROJECT_DIR (the workspace). Default: the skill."`
+	Env               map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add to the environment."`
+	OutputFiles       []string          `json:"output_files,omitempty" nul:"no" doc:"Patterns of files to return, from the top of the run workspace, as in out/**/*.md."`
+	Inputs            []skill.Input     `json:"inputs,omitempty" doc:"Files and directories to put into the run workspace first, at most 100."`
+	Outputs           *skill.Outputs    `json:"outputs,omitempty" doc:"Files to list, return or save afterwards, with limits."`
+	Timeout           *int64            `json:"timeout,omitempty" min:"1" max:"3600" doc:"Seconds after which it is ended."`
+	SaveAsArtifacts   bool              `json:"save_as_artifacts,omitempty" doc:"Keep what output_files finds as artifacts."`
+	OmitInlineContent bool              `json:"omit_inline_content,omitempty" doc:"Report output_files without their contents."`
+	ArtifactPrefix    string            `json:"artifact_prefix,omitempty" nul:"no" doc:"Put before the names of artifacts of output_files."`
+}
+
+var skillRun = tools.Define(tools.Info{
+	Name: "skill_run", Title: "Run command of a skill", Effect: tools.Runs,
+	Description: "Run a command in a private copy of a skill. work/, out/ and inputs/ there belong to this session and are kept between calls; write results to out/ and name them in output_files. A command that fails is a normal result with its exit_code.",
+	Adapt: func(env *tools.Env, l *tools.Listing) {
+		adapt(env, l)
+		timeout, field := env.CommandTimeout(commandTimeout), l.Input.Field("timeout")
+		if timeout%time.Second == 0 && timeout <= time.Hour {
+			field.Default = timeout.Seconds()
+		} else {
+			field.Doc += fmt.Sprintf(" Default %g.", timeout.Seconds())
+		}
+	},
+}, func(ctx context.Context, env *tools.Env, in skillRunIn) (out skill.RunResult, err error) {
+	var refused string
+	run := skill.Run{
+		Skill: in.Skill, Command: in.Command, Cwd: in.Cwd, Env: in.Env, Inputs: in.Inputs, OutputFiles: in.OutputFiles,
+		Outputs: in.Outputs, Save: in.SaveAsArtifacts, OmitContent: in.OmitInlineContent, Prefix: in.ArtifactPrefix,
+		Timeout: env.CommandTimeout(commandTimeout), Budget: env.Budget(budget),
+		Start: func(ctx context.Context, c sandbox.Command) (sandbox.Result, error) {
+			r, err := env.Run(ctx, c)
+			refused = tools.RefusedHint(r)
+			return r, err
+		},
+	}
+	if in.Timeout != nil {
+		run.Timeout = time.Duration(*in.Timeout) * time.Second
+	}
+	result, err := tools.SessionOf(ctx).Skills.Run(ctx, run)
+	if err != nil {
+		return out, err
+	}
+	if refused != "" {
+		result.Warnings = append(result.Warnings, strings.Split(refused, "\n")...)
+	}
+	return *result, nil
+})

@@ -10,7 +10,7 @@ import (
 
 // TestMain also plays a server that is killed, for the tests of the watchdog.
 func TestMain(m *testing.M) {
-	Watchdog()
+	Helpers()
 	if script := os.Getenv("SANDBOX_TEST_SERVER"); script != "" {
 		serveForTest(script)
 	}

@@ -21,6 +21,7 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 	for pause := time.Millisecond; ; pause *= 2 {
 		cell, err := in.Start(p)
 		if err == nil {
+			children.own(cell.Guard())
 			return isolated{cell}, nil
 		}
 		if err != unix.ETXTBSY || pause > 64*time.Millisecond { // see forkExec
@@ -44,7 +45,7 @@ func (t isolated) kill() {
 
 func (t isolated) alive() bool           { return t.cell.Alive() }
 func (t isolated) survivors() bool       { return t.cell.Alive() }
-func (t isolated) release()              {}
+func (t isolated) release()              { children.disown(t.cell.Guard()) }
 func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
 
 // refusals are on nobody's record here: what may not be reached does not exist.

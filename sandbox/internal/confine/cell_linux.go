@@ -204,6 +204,10 @@ func (c *Cell) members() (pids []int) {
 	return pids
 }
 
+// Guard is the process outside that kills the cell should the server die. It
+// leads the process group of the cell's init.
+func (c *Cell) Guard() int { return c.guard }
+
 // Alive reports whether a process of the cell is left.
 func (c *Cell) Alive() bool {
 	select {

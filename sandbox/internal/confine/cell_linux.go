@@ -5,7 +5,6 @@ package confine
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -189,16 +188,20 @@ func (c *Cell) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// members lists the processes of the cell by their ids outside, without its init.
+// members lists the processes of the cell by their ids outside, without its
+// init, from which all the others descend.
 func (c *Cell) members() (pids []int) {
-	init := c.run.init()
-	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", init))
-	if c.reaped || err != nil {
+	if c.reaped {
 		return nil
 	}
-	for _, p := range processes() {
-		if its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", p.pid)); err == nil && its == space && p.pid != init && !p.zombie {
-			pids = append(pids, p.pid)
+	all, inside := processes(), map[int]bool{c.run.init(): true}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if inside[p.parent] && !inside[p.pid] && !p.zombie {
+				inside[p.pid], grown = true, true
+				pids = append(pids, p.pid)
+			}
 		}
 	}
 	return pids

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
 // confinedShell is a shell whose commands are confined by Landlock, or the test
@@ -192,5 +194,76 @@ func testSelfTest(t *testing.T, shell func(*testing.T, Config) *Shell) {
 	}
 	if rules := s.c.Rules(); !strings.Contains(rules, "$TMPDIR") || !strings.Contains(rules, "no network") {
 		t.Error(rules)
+	}
+}
+
+// without makes a tier fail, as on a machine that lacks it.
+func without(t *testing.T, tier Tier) {
+	t.Helper()
+	real := jails[tier]
+	jails[tier] = func(confine.Isolation) (jail, error) { return nil, errors.New("there is no " + string(tier)) }
+	t.Cleanup(func() { jails[tier] = real })
+}
+
+// TestTiers: which one each mode takes, on machines that lack some.
+func TestTiers(t *testing.T) {
+	isolatedShell(t, Config{})
+	confinedShell(t, Config{})
+	both := []Tier{Threads, Namespaces}
+	for _, tt := range []struct {
+		mode    Mode
+		lacks   []Tier
+		want    Tier
+		refuses bool
+	}{
+		{Auto, nil, Threads, false},
+		{Auto, []Tier{Threads}, Namespaces, false},
+		{Auto, both, "", false},
+		{Strict, nil, Threads, false},
+		{Strict, []Tier{Threads}, Namespaces, false},
+		{Strict, both, "", true},
+		{Isolate, []Tier{Threads}, Namespaces, false},
+		{Isolate, []Tier{Namespaces}, "", true},
+	} {
+		t.Run(fmt.Sprint(tt.mode, tt.lacks), func(t *testing.T) {
+			for _, tier := range tt.lacks {
+				without(t, tier)
+			}
+			s, c := newShell(t, Config{Sandbox: tt.mode})
+			if ok, why := c.Confined(); ok != (tt.want != "") || ok && c.confinement.tier != tt.want {
+				t.Fatalf("confined %v by %s, want %q: %s", ok, c.confinement.tier, tt.want, why)
+			}
+			_, err := s.Run(t.Context(), sh("true"))
+			if errors.Is(err, ErrUnconfined) != tt.refuses || !tt.refuses && err != nil {
+				t.Errorf("a command: %v", err)
+			}
+			if status, err := c.SelfTest(); tt.want != "" && (err != nil || status.Tier != tt.want || !status.Enforced()) {
+				t.Errorf("%+v %v", status, err)
+			}
+		})
+	}
+}
+
+// TestIsolatedSession: what commands of one session have in common.
+func TestIsolatedSession(t *testing.T) {
+	s, other := isolatedShell(t, Config{}), isolatedShell(t, Config{})
+	run(t, s, sh("echo mine > /tmp/f"))
+	if res := run(t, s, sh("cat /tmp/f")); string(res.Stdout.Head) != "mine\n" {
+		t.Errorf("the session's /tmp: %q", res.Stderr.Head)
+	}
+	if res := run(t, other, sh("cat /tmp/f")); res.ExitCode == 0 {
+		t.Error("another session sees it")
+	}
+	if rules := s.c.Rules(); !strings.Contains(rules, "later commands cannot") {
+		t.Error(rules)
+	}
+	hosts := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(hosts, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	res := run(t, s, sh("touch /usr/x; cat "+hosts+" /no/such"))
+	told := strings.Join(res.Refused, "\n")
+	if len(res.Refused) != 2 || !strings.Contains(told, "write /usr/x") || !strings.Contains(told, "read "+hosts) {
+		t.Errorf("told %q", told)
 	}
 }

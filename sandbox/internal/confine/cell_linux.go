@@ -42,9 +42,6 @@ type Cell struct {
 // Start runs a program in a new cell. An error is the system's reason why it
 // could not be executed, or says which step before that failed.
 func (i *Isolator) Start(p Program) (*Cell, error) {
-	if err := i.admit(); err != nil {
-		return nil, err
-	}
 	r, leader, err := i.program(p)
 	if err != nil {
 		return nil, err
@@ -54,6 +51,12 @@ func (i *Isolator) Start(p Program) (*Cell, error) {
 
 // start makes a cell whose leader makes the calls from first on.
 func (i *Isolator) start(r *cellRun, first *call) (*Cell, error) {
+	i.starting.RLock()
+	defer i.starting.RUnlock()
+	if i.closed {
+		r.release()
+		return nil, errors.New("the isolator is closed")
+	}
 	pipes, err := openPipes()
 	if err != nil {
 		r.release()
@@ -76,15 +79,6 @@ func (i *Isolator) start(r *cellRun, first *call) (*Cell, error) {
 	return c, nil
 }
 
-func (i *Isolator) admit() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
-		return errors.New("the isolator is closed")
-	}
-	return nil
-}
-
 // begin waits until the program is executed or cannot be.
 func (c *Cell) begin(ready *os.File) error {
 	_, _ = ready.Read(make([]byte, 1)) // ends with the last copy of its other end
@@ -96,7 +90,7 @@ func (c *Cell) begin(ready *os.File) error {
 		defer c.run.release()
 		return c.run.failure()
 	}
-	c.isolator.remember(c, true)
+	c.isolator.remember(c)
 	go c.follow()
 	if err := c.run.failure(); err != nil {
 		_ = c.Kill()
@@ -104,20 +98,6 @@ func (c *Cell) begin(ready *os.File) error {
 		return err
 	}
 	return nil
-}
-
-func (i *Isolator) remember(c *Cell, alive bool) {
-	i.mu.Lock()
-	closed := i.closed
-	if alive {
-		i.cells[c] = true
-	} else {
-		delete(i.cells, c)
-	}
-	i.mu.Unlock()
-	if alive && closed {
-		_ = c.Kill()
-	}
 }
 
 // follow takes down who ends, until the cell is empty.
@@ -141,7 +121,7 @@ func (c *Cell) follow() {
 		close(c.leader)
 	}
 	c.run.release()
-	c.isolator.remember(c, false)
+	c.isolator.forget(c)
 	close(c.done)
 }
 

@@ -64,7 +64,7 @@ func (x Explainer) hidden(line string, say func(string)) {
 		if !filepath.IsAbs(at) {
 			at = filepath.Join(x.Dir, at)
 		}
-		if _, err := x.Resolve(at); err == nil || readOnly {
+		if real, err := x.Resolve(at); readOnly || err == nil && !x.Policy.Allows(real, false) {
 			say(x.file(path, readOnly))
 		}
 	}

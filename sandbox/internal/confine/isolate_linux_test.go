@@ -148,7 +148,7 @@ func TestCellView(t *testing.T) {
 		"/tmp is private":         {"ls /tmp | grep -v '^c-\\|^go-build\\|confine' | wc -l; echo x > /tmp/f && cat /tmp/f", "0\nx\n"},
 		"the root is read only":   {"touch /x 2>&1 | grep -o Read-only; mkdir /etc/x 2>&1 | grep -o Read-only", "Read-only\nRead-only\n"},
 		"sysctls are read only":   {"echo x 2>/dev/null > /proc/sys/kernel/hostname || echo refused", "refused\n"},
-		"nobody else is seen":     {"ls /proc | grep -c '^[0-9]'", "4\n"},
+		"nobody else is seen":     {"test $(ls /proc | grep -c '^[0-9]') -lt 6 && echo few", "few\n"},
 		"links of the machine":    {"test -x /bin/sh && echo x > /dev/stdout", "x\n"},
 		"a terminal":              {"test -c /dev/ptmx && test -d /dev/pts && echo x > /dev/null && echo ok", "ok\n"},
 		"open files":              {"ulimit -n", "1024\n"},

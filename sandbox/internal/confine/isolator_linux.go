@@ -30,9 +30,11 @@ type Isolator struct {
 	files   unix.Rlimit // how many files commands may open
 	status  func() Status
 
-	mu     sync.Mutex
-	cells  map[*Cell]bool
-	closed bool
+	starting sync.RWMutex // held for reading while the descriptors are in use
+	closed   bool         // guarded by starting
+
+	mu    sync.Mutex
+	cells map[*Cell]bool
 }
 
 // NewIsolator makes the namespaces. It fails where the system does not permit
@@ -110,23 +112,32 @@ func (i *Isolator) landlock(root string) (err error) {
 // Close kills every process of every command and gives the namespaces back.
 // Start fails from now on.
 func (i *Isolator) Close() error {
-	i.mu.Lock()
+	i.starting.Lock()
+	defer i.starting.Unlock()
 	if i.closed {
-		i.mu.Unlock()
 		return nil
 	}
 	i.closed = true
-	cells := make([]*Cell, 0, len(i.cells))
-	for c := range i.cells {
-		cells = append(cells, c)
-	}
-	i.mu.Unlock()
-	for _, c := range cells {
+	for _, c := range i.live() {
 		_ = c.Kill()
 	}
 	i.release()
 	return nil
 }
+
+// live lists the cells that have processes.
+func (i *Isolator) live() []*Cell {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := make([]*Cell, 0, len(i.cells))
+	for c := range i.cells {
+		out = append(out, c)
+	}
+	return out
+}
+
+func (i *Isolator) remember(c *Cell) { i.mu.Lock(); i.cells[c] = true; i.mu.Unlock() }
+func (i *Isolator) forget(c *Cell)   { i.mu.Lock(); delete(i.cells, c); i.mu.Unlock() }
 
 func (i *Isolator) release() {
 	for _, fd := range i.spaces {

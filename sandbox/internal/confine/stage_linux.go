@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,9 @@ const (
 	outerStage = "perstack-base: namespaces"
 	innerStage = "perstack-base: mounts"
 )
+
+// stageTime is how long it may take to make the namespaces; it takes some ten milliseconds.
+const stageTime = 30 * time.Second
 
 // staged is set once the program has called Stage: only then may it be executed again.
 var staged bool
@@ -80,6 +84,8 @@ func startStage(in Isolation) (*stage, error) {
 	}
 	leaders.add(cmd.Process.Pid)
 	s := &stage{cmd: cmd, in: stdin}
+	overdue := time.AfterFunc(stageTime, func() { _ = cmd.Process.Kill() }) // a file system does not answer
+	defer overdue.Stop()
 	if err := s.converse(stdin, bufio.NewReader(stdout), in); err != nil {
 		_ = s.end()
 		return nil, err

@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -88,16 +89,16 @@ func (c *Cell) begin(ready *os.File) error {
 		reapClone(c.guard)
 		c.notes.Close()
 		defer c.run.release()
-		return c.run.failure()
+		return cmp.Or(c.run.failure(), errors.New("isolating the command: its guard was killed"))
 	}
+	err := c.run.failure()
 	c.isolator.remember(c)
 	go c.follow()
-	if err := c.run.failure(); err != nil {
+	if err != nil {
 		_ = c.Kill()
 		<-c.done
-		return err
 	}
-	return nil
+	return err
 }
 
 // follow takes down who ends, until the cell is empty.

@@ -1,28 +1,35 @@
 # Two images from one build:
 #   docker build -t perstack-base .                  files and the todo list; nothing to run (scratch)
 #   docker build -t perstack-base --target exec .    with a shell and the usual small tools (busybox)
-FROM golang:1.26 AS build
+# BUILDER has Go, BASE a shell at /bin/sh; give your own where these cannot be pulled.
+ARG BUILDER=golang:1.26
+ARG BASE=busybox:stable
+
+FROM ${BUILDER} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=devel
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/perstack-base ./cmd/perstack-base \
- && mkdir -p /out/workspace /out/tmp && chmod 1777 /out/tmp
+ && mkdir -p /out/workspace /out/root/tmp && chmod 1777 /out/root/tmp
 
-FROM busybox:stable AS exec
+FROM ${BASE} AS exec
 COPY --from=build /out/perstack-base /usr/local/bin/perstack-base
 COPY --from=build --chown=65532:65532 /out/workspace /workspace
 USER 65532:65532
 WORKDIR /workspace
+HEALTHCHECK CMD ["perstack-base", "healthcheck"]
 ENTRYPOINT ["perstack-base"]
 CMD ["serve"]
 
 FROM scratch
+# A directory copied by its own name would lose its mode.
+COPY --from=build /out/root/ /
 COPY --from=build /out/perstack-base /perstack-base
 COPY --from=build --chown=65532:65532 /out/workspace /workspace
-COPY --from=build /out/tmp /tmp
 USER 65532:65532
 WORKDIR /workspace
+HEALTHCHECK CMD ["/perstack-base", "healthcheck"]
 ENTRYPOINT ["/perstack-base"]
 CMD ["serve"]

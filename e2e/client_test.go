@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,19 +17,30 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// legacyVersion is the newest revision that begins with a handshake.
-const legacyVersion = "2025-11-25"
+// legacyVersion is the newest revision that begins with a handshake,
+// modernVersion the one without.
+const (
+	legacyVersion = "2025-11-25"
+	modernVersion = "2026-07-28"
+)
 
 // hangGuard bounds every wait for something that must happen; it measures nothing.
 const hangGuard = 30 * time.Second
 
-// A client speaks JSON-RPC lines with one process of the binary.
-type client struct {
+// A process is one run of the binary, or of another server.
+type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
-	in     io.WriteCloser
 	stderr bytes.Buffer
 	exited chan struct{}
+}
+
+// A client speaks JSON-RPC with one process, over whatever it was started for.
+type client struct {
+	*process
+	in      io.WriteCloser    // stdio only
+	deliver func(line []byte) // sends one message
+	modern  bool              // every request says what it speaks, none is a handshake
 
 	mu      sync.Mutex
 	nextID  int
@@ -58,26 +71,38 @@ func start(t testing.TB, dir string, args ...string) *client {
 // startCommand launches any stdio server.
 func startCommand(t testing.TB, cmd *exec.Cmd) *client {
 	t.Helper()
-	c := &client{t: t, cmd: cmd, exited: make(chan struct{}), waiting: map[string]chan message{}}
-	c.cmd.Stderr = &c.stderr
-	in, err := c.cmd.StdinPipe()
+	c := newClient(&process{t: t, cmd: cmd, exited: make(chan struct{})})
+	cmd.Stderr = &c.stderr
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := c.cmd.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.in = in
-	if err := c.cmd.Start(); err != nil {
+	c.deliver = func(line []byte) {
+		t.Helper()
+		if _, err := in.Write(line); err != nil {
+			t.Fatalf("writing to the server: %v", err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go c.read(out)
-	t.Cleanup(func() {
-		c.cmd.Process.Kill()
-		<-c.exited
-	})
+	t.Cleanup(c.kill)
 	return c
+}
+
+func newClient(p *process) *client {
+	return &client{process: p, waiting: map[string]chan message{}}
+}
+
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.exited
 }
 
 func (c *client) read(out io.Reader) {
@@ -119,7 +144,7 @@ func (c *client) send(method string, params any) (id string, answer chan message
 	id, answer = fmt.Sprint(c.nextID), make(chan message, 1)
 	c.waiting[id] = answer
 	c.mu.Unlock()
-	c.writeMessage(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method}, params)
+	c.writeMessage(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method}, c.stamped(params))
 	return id, answer
 }
 
@@ -138,14 +163,31 @@ func (c *client) writeMessage(message map[string]any, params any) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.write(append(line, '\n'))
+	c.deliver(append(line, '\n'))
 }
 
-func (c *client) write(line []byte) {
-	c.t.Helper()
-	if _, err := c.in.Write(line); err != nil {
-		c.t.Fatalf("writing to the server: %v", err)
+// modernMeta is what every request of the modern era says of its client.
+var modernMeta = map[string]any{
+	"io.modelcontextprotocol/protocolVersion":    modernVersion,
+	"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+	"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "e2e", "version": "1"},
+}
+
+// stamped puts that into params.
+func (c *client) stamped(params any) any {
+	if !c.modern {
+		return params
 	}
+	all := map[string]any{}
+	if given, ok := params.(map[string]any); ok {
+		maps.Copy(all, given)
+	}
+	meta := maps.Clone(modernMeta)
+	if given, ok := all["_meta"].(map[string]any); ok {
+		maps.Copy(meta, given)
+	}
+	all["_meta"] = meta
+	return all
 }
 
 // wait returns the answer that comes on the channel.
@@ -178,9 +220,12 @@ func (c *client) request(method string, params any) json.RawMessage {
 	return m.Result
 }
 
-// initialize performs the handshake of the legacy era.
+// initialize performs the handshake of the legacy era; the modern one has none.
 func (c *client) initialize() json.RawMessage {
 	c.t.Helper()
+	if c.modern {
+		return nil
+	}
 	result := c.request("initialize", map[string]any{
 		"protocolVersion": legacyVersion,
 		"capabilities":    map[string]any{},
@@ -199,14 +244,14 @@ func (c *client) call(tool string, args json.RawMessage) (*mcp.CallToolResult, e
 }
 
 // end waits for the process to exit and returns its exit code.
-func (c *client) end() int {
-	c.t.Helper()
+func (p *process) end() int {
+	p.t.Helper()
 	select {
-	case <-c.exited:
+	case <-p.exited:
 	case <-time.After(hangGuard):
-		c.t.Fatal("the server does not end")
+		p.t.Fatal("the server does not end")
 	}
-	return c.cmd.ProcessState.ExitCode()
+	return p.cmd.ProcessState.ExitCode()
 }
 
 // text is the first block of a result.
@@ -228,4 +273,19 @@ func nodeDir(t *testing.T) string {
 		t.Skip("third-party clients are not installed; npm ci --prefix e2e/clients && export PERSTACK_BASE_E2E_NODE=$PWD/e2e/clients")
 	}
 	return dir
+}
+
+// run is the exec tool's arguments for a shell command line.
+func run(line string, extra ...string) json.RawMessage {
+	args := map[string]any{"command": "sh", "args": []string{"-c", line}, "env": map[string]string{}, "cwd": "", "stdout": true, "stderr": true}
+	for _, kv := range extra {
+		key, value, _ := strings.Cut(kv, "=")
+		args[key] = json.RawMessage(value)
+	}
+	raw, _ := json.Marshal(args)
+	return raw
+}
+
+func callParams(tool string, args json.RawMessage) map[string]any {
+	return map[string]any{"name": tool, "arguments": args}
 }

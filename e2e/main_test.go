@@ -11,6 +11,9 @@ import (
 // binary is the path of the server under test, built as a release is.
 var binary string
 
+// endDocker ends the daemon that the tests of the images started, if they did.
+var endDocker = func() {}
+
 func TestMain(m *testing.M) {
 	os.Exit(buildAndRun(m))
 }
@@ -29,6 +32,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the binary: %v\n%s", err, out)
 		return 1
 	}
+	defer func() { endDocker() }()
 	return m.Run()
 }
 

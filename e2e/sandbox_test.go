@@ -110,6 +110,9 @@ func TestDoctor(t *testing.T) {
 	if strings.Contains(stdout, "sesame") || !strings.Contains(strings.Join(found.Withheld, " "), "DEPLOY_TOKEN") {
 		t.Errorf("doctor names variables, not values: %s", stdout)
 	}
+	if stdout, _, code = cli(t, workspace(t), []string{"TMPDIR=/dev/null"}, "doctor"); code != 1 || !strings.Contains(stdout, "to do               Start the server with TMPDIR") {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
 	if stdout, _, code = cli(t, workspace(t), nil, "doctor", "--sandbox", "off"); code != 1 || !strings.Contains(stdout, "NOT confined") {
 		t.Errorf("exit code %d: %s", code, stdout)
 	}

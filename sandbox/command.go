@@ -47,8 +47,10 @@ type Command struct {
 	Path string   // PATH to search instead of the one that the program will have
 	Dir  string   // absolute, checked by the caller; empty means the workspace
 
-	Env  map[string]string // added to the base environment, and wins
-	Base []string          // instead of the host's filtered environment; only TMPDIR and a private HOME are added
+	Env     map[string]string // added to the base environment, and wins
+	Without []string          // names that are taken out of the base environment
+	Startup *Startup          // what the program reads first; may be nil
+	Base    []string          // instead of the host's filtered environment; only TMPDIR and a private HOME are added
 
 	Stdin          []byte // nil: end of file at once
 	Stdout, Stderr bool   // whether to capture; what is not captured goes to the null device

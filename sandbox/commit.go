@@ -14,9 +14,10 @@ import (
 type step struct {
 	c       *change
 	t       *target
-	tmp     *temp  // the new content; nil for a removal
-	old     *temp  // the old file under a second name; nil if there was none, or it was a link
-	link    string // the target of a link to be removed
+	tmp     *temp    // the new content; nil for a removal
+	dirs    []string // directories to be made in t.dir, outermost first, when a removal has made room
+	old     *temp    // the old file under a second name; nil if there was none, or it was a link
+	link    string   // the target of a link to be removed
 	applied bool
 }
 
@@ -67,9 +68,12 @@ func applyAll(steps []*step, durable bool) error {
 // name.
 func (s *step) prepare(tx *Tx) error {
 	var err error
-	if s.c.remove {
+	switch {
+	case s.c.remove:
 		s.t, err = tx.f.entry(tx.st, s.c.p)
-	} else {
+	case s.c.below != "":
+		err = s.prepareBelow(tx)
+	default:
 		s.t, err = tx.f.target(tx.st, s.c.name, s.c.p)
 	}
 	if err != nil {
@@ -92,6 +96,39 @@ func (f *FS) entry(st *state, p Path) (*target, error) {
 		t.info, err = t.dir.Lstat(t.base)
 	}
 	return t, err
+}
+
+// prepareBelow is for a file below an entry that is still to be removed: it
+// waits beside that entry, and its directories are made when the step is applied.
+func (s *step) prepareBelow(tx *Tx) error {
+	above := s.c.below
+	s.t = &target{st: tx.st, base: path.Base(above) + s.c.p.Rel[len(above):]}
+	if !tx.changes[above].remove {
+		return &PathError{Path: s.c.name, Parent: above, Err: ErrParentIsFile}
+	}
+	for i := range s.t.base {
+		if s.t.base[i] == '/' {
+			s.dirs = append(s.dirs, s.t.base[:i])
+		}
+	}
+	var err error
+	s.t.dir, err = tx.st.root.OpenRoot(path.Dir(above) + "/.")
+	return err
+}
+
+// makeDirs makes the directories and forgets those that others made before.
+func (s *step) makeDirs() error {
+	var made []string
+	defer func() { s.dirs = made }()
+	for _, dir := range s.dirs {
+		switch err := s.t.dir.Mkdir(dir, 0o777); {
+		case err == nil:
+			made = append(made, dir)
+		case !errors.Is(err, fs.ErrExist):
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *step) keepOld() error {
@@ -155,8 +192,13 @@ func (s *step) apply(durable bool) error {
 		s.applied = err == nil
 		return err
 	}
-	err := s.tmp.replace(s.t.base, durable)
-	s.applied = err == nil || s.tmp.gone
+	err := s.makeDirs()
+	s.applied = len(s.dirs) > 0
+	if err != nil {
+		return err
+	}
+	err = s.tmp.replace(s.t.base, durable)
+	s.applied = s.applied || err == nil || s.tmp.gone
 	return err
 }
 
@@ -188,7 +230,19 @@ func (s *step) restore() error {
 	case s.old != nil:
 		return s.old.replace(s.t.base, false)
 	}
-	return s.t.dir.Remove(s.t.base)
+	return s.takeAway()
+}
+
+// takeAway removes a new file, if it came that far, and its new directories.
+func (s *step) takeAway() error {
+	var err error
+	if s.tmp.gone {
+		err = s.t.dir.Remove(s.t.base)
+	}
+	for i := len(s.dirs) - 1; i >= 0 && err == nil; i-- {
+		err = s.t.dir.Remove(s.dirs[i])
+	}
+	return err
 }
 
 // finish removes what the transaction needed on the disk and nobody else does.

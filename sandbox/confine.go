@@ -178,7 +178,7 @@ func (c *Commands) SelfTest() (Status, error) {
 	if err := c.confinement.ready(); err != nil {
 		return Status{}, err
 	}
-	dir, err := os.MkdirTemp("", privatePrefix)
+	dir, err := newPrivateDir()
 	if err != nil {
 		return Status{}, err
 	}

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -265,5 +266,25 @@ func TestIsolatedSession(t *testing.T) {
 	told := strings.Join(res.Refused, "\n")
 	if len(res.Refused) != 2 || !strings.Contains(told, "write /usr/x") || !strings.Contains(told, "read "+hosts) {
 		t.Errorf("told %q", told)
+	}
+}
+
+// TestNoPlaceForTemporaryFiles is what a container with a read-only root meets.
+func TestNoPlaceForTemporaryFiles(t *testing.T) {
+	for _, mode := range []Mode{Off, Auto} {
+		s, c := newShell(t, Config{Sandbox: mode})
+		t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "gone"))
+		_, err := s.Run(t.Context(), sh("true"))
+		var missing *PrivateDirError
+		if !errors.As(err, &missing) || missing.Dir != os.TempDir() || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(missing.Hint(), "TMPDIR") {
+			t.Errorf("%s: a command answered %v", mode, err)
+		}
+		if _, err := c.SelfTest(); mode == Auto && !errors.As(err, &missing) {
+			t.Errorf("the self-test answered %v", err)
+		}
+		t.Setenv("TMPDIR", t.TempDir())
+		if res := run(t, s, sh("true")); res.ExitCode != 0 {
+			t.Errorf("%s: with a place a command answered %+v", mode, res)
+		}
 	}
 }

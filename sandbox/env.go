@@ -148,6 +148,17 @@ func addToolHomes(env []string, network bool) []string {
 	return env
 }
 
+// dropEnv returns env without the named variables.
+func dropEnv(env, names []string) []string {
+	if len(names) == 0 {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
+}
+
 // mergeEnv returns base with the variables of set added or replaced.
 func mergeEnv(base []string, set map[string]string) []string {
 	if len(set) == 0 {

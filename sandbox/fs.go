@@ -68,6 +68,12 @@ func (f *FS) Root() string { return f.real }
 // Whoever keeps something that is bound to the directory itself compares it.
 func (f *FS) Generation() int64 { return f.generation.Load() }
 
+// Clean returns name as a slash-separated path below the workspace, "." for the
+// workspace itself: as text, whatever is there, and links are not looked at.
+func (f *FS) Clean(name string) (string, error) {
+	return within(f, func(st *state) (string, error) { return f.clean(st, name) })
+}
+
 // Resolve returns where name leads, all links followed. Nothing need be there.
 func (f *FS) Resolve(name string) (Path, error) { return f.locate(name, true) }
 

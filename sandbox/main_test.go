@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// testMode names the variable that sets the mode of all tests that leave it open.
+const testMode = "SANDBOX_TEST_MODE"
+
 // TestMain also plays a server that is killed, for the tests of the watchdog.
 func TestMain(m *testing.M) {
 	Helpers()

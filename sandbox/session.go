@@ -21,6 +21,33 @@ type session struct {
 	retired []*cage // of directories that a command removed; commands may still run in them
 }
 
+// A PrivateDirError: commands cannot run, for there is no place for their
+// temporary files.
+type PrivateDirError struct {
+	Dir string // where it was tried
+	Err error  // the system's
+}
+
+func (e *PrivateDirError) Error() string {
+	return "commands need a directory for temporary files, and none can be made in " + e.Dir + ": " + reason(e.Err).Error()
+}
+
+func (e *PrivateDirError) Unwrap() error { return e.Err }
+
+// Hint says what gives them one.
+func (e *PrivateDirError) Hint() string {
+	return "Start the server with TMPDIR naming a directory that it may write; in a container give it one with --tmpfs /tmp."
+}
+
+// newPrivateDir makes the directory of a session.
+func newPrivateDir() (string, error) {
+	dir, err := os.MkdirTemp("", privatePrefix)
+	if err != nil {
+		return "", &PrivateDirError{Dir: os.TempDir(), Err: err}
+	}
+	return dir, nil
+}
+
 // privatePrefix begins the name of every private directory.
 const privatePrefix = "perstack-base-"
 
@@ -43,7 +70,7 @@ func (s *session) make(c *Commands) error {
 		return err
 	}
 	if s.dir == "" {
-		dir, err := os.MkdirTemp("", privatePrefix)
+		dir, err := newPrivateDir()
 		if err != nil {
 			return err
 		}
@@ -81,6 +108,13 @@ func (s *session) mark() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tmp
+}
+
+// confined tells whether the session's commands were.
+func (s *session) confined() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cage != nil
 }
 
 // private returns env with TMPDIR, and HOME if asked, in the session's directory.

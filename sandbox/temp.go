@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -185,7 +186,7 @@ func (t *temp) replace(base string, durable bool) error {
 		return overwrite(t.dir, base, t.data)
 	}
 	if err == nil && durable {
-		return syncDir(t.dir)
+		return syncDir(t.dir, path.Dir(base))
 	}
 	return err
 }

@@ -43,8 +43,8 @@ func ownedByOther(info fs.FileInfo) bool {
 }
 
 // syncDir makes a rename in dir durable.
-func syncDir(dir *os.Root) error {
-	file, err := dir.Open(".")
+func syncDir(dir *os.Root, name string) error {
+	file, err := dir.Open(name)
 	if err != nil {
 		return err
 	}

@@ -122,6 +122,10 @@ func processes() []proc {
 	return all
 }
 
+// exiting is the flag of a process that runs no code of its own any more: its
+// end has begun in the kernel (PF_EXITING).
+const exiting = 0x4
+
 func readProc(pid int) (proc, bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	at := bytes.LastIndexByte(stat, ')') // the name before it may hold anything
@@ -135,7 +139,7 @@ func readProc(pid int) (proc, bool) {
 	number := func(i int) uint64 { n, _ := strconv.ParseUint(string(fields[i]), 10, 64); return n }
 	state := fields[0][0]
 	return proc{pid: pid, ppid: int(number(1)), pgrp: int(number(2)), born: number(19),
-		dead: state == 'Z' || state == 'X'}, true
+		dead: state == 'Z' || state == 'X' || number(6)&exiting != 0}, true
 }
 
 // family is every process for which root holds, and all descendants of those.

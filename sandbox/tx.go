@@ -12,6 +12,7 @@ type Tx struct {
 	f       *FS
 	st      *state
 	held    map[string]bool // lock keys
+	removes bool            // something existing is removed: names below it have to be minded
 	wanted  []string        // keys that were busy: the next attempt begins with them
 	changes map[string]*change
 	order   []*change
@@ -24,6 +25,7 @@ type change struct {
 	data   []byte
 	mode   *fs.FileMode
 	remove bool
+	below  string // the entry whose removal makes room for this one, "" for none
 }
 
 // errBusy makes the caller's function return, to be run again with more locks.
@@ -86,38 +88,35 @@ func (tx *Tx) ReadFile(name string) ([]byte, error) {
 	return c.data, nil
 }
 
-// Lstat returns where the entry name is, whether it exists and of which type,
-// without following it: it may be a link to anywhere.
-func (tx *Tx) Lstat(name string) (Path, error) { return tx.look(name, false) }
-
-// Stat is Lstat with links followed.
-func (tx *Tx) Stat(name string) (Path, error) { return tx.look(name, true) }
-
-func (tx *Tx) look(name string, follow bool) (Path, error) {
-	p, c, err := tx.at(name, follow)
-	if err != nil {
-		return Path{}, forReading(name, err)
-	}
-	if c != nil {
-		p.Exists, p.Type = !c.remove, 0
-	}
-	return p, nil
+// An Entry is what a transaction sees at a place.
+type Entry struct {
+	Path
+	Perm fs.FileMode // permission bits; 0 where the file does not exist before the commit
+	Size int64       // bytes
 }
 
-// Mode returns the permission bits of the regular file name, links followed.
-func (tx *Tx) Mode(name string) (fs.FileMode, error) {
-	p, c, err := tx.at(name, true)
+// Look returns what the entry name is. Without follow it may be a link to
+// anywhere.
+func (tx *Tx) Look(name string, follow bool) (Entry, error) {
+	p, c, err := tx.at(name, follow)
 	if err != nil {
-		return 0, forReading(name, err)
+		return Entry{}, forReading(name, err)
 	}
-	if c != nil && c.mode != nil {
-		return *c.mode, nil
+	e := Entry{Path: p}
+	if p.Exists {
+		info, err := tx.st.root.Lstat(p.Rel)
+		if err != nil {
+			return Entry{}, forReading(name, err)
+		}
+		e.Perm, e.Size = info.Mode().Perm(), info.Size()
 	}
-	info, err := tx.st.root.Lstat(p.Rel)
-	if err != nil {
-		return 0, forReading(name, err)
+	if c != nil {
+		e.Exists, e.Type, e.Size = !c.remove, 0, int64(len(c.data))
+		if c.mode != nil {
+			e.Perm = c.mode.Perm()
+		}
 	}
-	return info.Mode().Perm(), nil
+	return e, nil
 }
 
 // Write plans to create the file name or replace its content, as FS.Write does.
@@ -140,21 +139,23 @@ func (tx *Tx) Write(name string, data []byte, mode *fs.FileMode) error {
 // Remove plans to remove the entry name: a regular file, or a link itself,
 // wherever that leads.
 func (tx *Tx) Remove(name string) error {
-	p, err := tx.look(name, false)
+	e, err := tx.Look(name, false)
 	if err != nil {
 		return err
 	}
-	if p.Type&fs.ModeSymlink == 0 {
-		if err := wantRegular(name, p); err != nil {
+	if e.Type&fs.ModeSymlink == 0 {
+		if err := wantRegular(name, e.Path); err != nil {
 			return err
 		}
 	}
-	tx.plan(&change{name: name, p: p, remove: true})
+	tx.removes = true
+	tx.plan(&change{name: name, p: e.Path, remove: true})
 	return nil
 }
 
 // plan records a change; a later one for the same entry replaces the earlier.
 func (tx *Tx) plan(c *change) {
+	c.below = tx.removedAbove(c.p.Rel)
 	if old := tx.changes[c.p.Rel]; old != nil {
 		if c.mode == nil {
 			c.mode = old.mode
@@ -170,7 +171,10 @@ func (tx *Tx) plan(c *change) {
 // at resolves name, locks the place and returns the change already planned for
 // it. An entry that a change concerns is no link any more, whatever the disk says.
 func (tx *Tx) at(name string, follow bool) (Path, *change, error) {
-	p, err := tx.f.resolve(tx.st, name, false)
+	p, ok, err := tx.vacated(name)
+	if err == nil && !ok {
+		p, err = tx.f.resolve(tx.st, name, false)
+	}
 	if err != nil {
 		return Path{}, nil, err
 	}
@@ -182,8 +186,61 @@ func (tx *Tx) at(name string, follow bool) (Path, *change, error) {
 			return Path{}, nil, err
 		}
 	}
+	if p.IsDir() {
+		return p, nil, nil // never written
+	}
 	if !tx.lock(lockKey(p.Rel)) {
 		return Path{}, nil, errBusy
 	}
 	return p, tx.changes[p.Rel], nil
+}
+
+// vacated finds the place of a name that leads through an entry which the
+// transaction removes: nothing is there but what the transaction writes.
+func (tx *Tx) vacated(name string) (p Path, ok bool, err error) {
+	if !tx.removes {
+		return Path{}, false, nil
+	}
+	rel, err := tx.f.clean(tx.st, name)
+	if err != nil {
+		return Path{}, false, err
+	}
+	for i := range rel {
+		if rel[i] != '/' {
+			continue
+		}
+		dir, err := tx.f.resolve(tx.st, rel[:i], false)
+		if err != nil {
+			break // so will the name itself
+		}
+		if c := tx.changes[dir.Rel]; c != nil {
+			p = tx.f.path(dir.Rel + rel[i:])
+			return p, true, tx.wayTo(name, p.Rel, len(dir.Rel))
+		}
+	}
+	return Path{}, false, nil
+}
+
+// wayTo refuses a place below a file that the transaction writes; from is
+// where to begin to look.
+func (tx *Tx) wayTo(name, rel string, from int) error {
+	for i := from; i < len(rel); i++ {
+		if rel[i] != '/' {
+			continue
+		}
+		if c := tx.changes[rel[:i]]; c != nil && !c.remove {
+			return &PathError{Path: name, Parent: rel[:i], Err: ErrParentIsFile}
+		}
+	}
+	return nil
+}
+
+// removedAbove is the highest entry above rel that the transaction removes.
+func (tx *Tx) removedAbove(rel string) string {
+	for i := range rel {
+		if rel[i] == '/' && tx.removes && tx.changes[rel[:i]] != nil {
+			return rel[:i]
+		}
+	}
+	return ""
 }

@@ -68,17 +68,17 @@ func TestTransact(t *testing.T) {
 		if _, err := tx.ReadFile("delete"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("delete within: %v", err)
 		}
-		if p, err := tx.Lstat("leak"); p.Exists || err != nil {
+		if p, err := tx.Look("leak", false); p.Exists || err != nil {
 			t.Errorf("leak within: %+v, %v", p, err)
 		}
-		if p, err := tx.Stat("new/place"); !p.Exists || err != nil {
+		if p, err := tx.Look("new/place", true); !p.Exists || err != nil {
 			t.Errorf("new/place within: %+v, %v", p, err)
 		}
-		if m, err := tx.Mode("new/place"); m != 0o640 || err != nil {
-			t.Errorf("mode within: %v, %v", m, err)
+		if e, err := tx.Look("new/place", true); e.Perm != 0o640 || e.Size != 5 || err != nil {
+			t.Errorf("mode within: %+v, %v", e, err)
 		}
-		if m, err := tx.Mode("change"); m != 0o755 || err != nil {
-			t.Errorf("mode within: %v, %v", m, err)
+		if e, err := tx.Look("change", true); e.Perm != 0o755 || e.Size != 7 || err != nil {
+			t.Errorf("mode within: %+v, %v", e, err)
 		}
 		w.want("change", "old")
 		w.want("delete", "gone")
@@ -120,6 +120,49 @@ func TestTransactRewritesItsOwnPlan(t *testing.T) {
 	w.clean()
 }
 
+// What is removed makes room for a directory of its name.
+func TestTransactBelowWhatItRemoves(t *testing.T) {
+	w := newWorld(t)
+	w.file("a", "file")
+	must(t, os.Chmod(w.path("a"), 0o755))
+	w.file("real/b", "kept")
+	w.link("dir", "real")
+	w.link("leak", w.out)
+	w.link("sub", "real")
+	must(t, w.fs.Transact([]string{"a", "a/b"}, func(tx *Tx) error {
+		for _, name := range []string{"a", "dir", "leak"} {
+			must(t, tx.Remove(name))
+			must(t, tx.Write(name+"/b", []byte("new "+name), nil))
+		}
+		mode := fs.FileMode(0o700)
+		must(t, tx.Write("a/c/d/../d", []byte("deep"), &mode))
+		must(t, tx.Remove("sub/b"))
+		must(t, tx.Write("sub/b/b", []byte("through a link"), nil))
+		must(t, tx.Write("a/gone", nil, nil))
+		must(t, tx.Remove("a/gone"))
+		if got, err := tx.ReadFile("a/b"); string(got) != "new a" || err != nil {
+			t.Errorf("a/b within: %q, %v", got, err)
+		}
+		if err := tx.Write("a/b/c", nil, nil); !errors.Is(err, ErrParentIsFile) {
+			t.Errorf("below a new file: %v", err)
+		}
+		if e, err := tx.Look("dir/none", true); e.Exists || err != nil {
+			t.Errorf("what the link showed is gone: %+v, %v", e, err)
+		}
+		return nil
+	}))
+	w.want("a/b", "new a")
+	w.want("a/c/d", "deep")
+	w.mode("a/c/d", 0o700)
+	w.want("dir/b", "new dir")
+	w.want("leak/b", "new leak")
+	w.want("real/b/b", "through a link")
+	if info, err := os.Lstat(w.path("dir")); err != nil || !info.IsDir() {
+		t.Errorf("dir is no directory of its own: %v", err)
+	}
+	w.clean()
+}
+
 // Whatever step fails, everything is as it was.
 func TestTransactAllOrNothing(t *testing.T) {
 	fail := errors.New("planned failure")
@@ -131,6 +174,18 @@ func TestTransactAllOrNothing(t *testing.T) {
 		"name too long": func(tx *Tx) error { return tx.Write("deep/er/"+strings.Repeat("x", 300), nil, nil) },
 		"both below and at": func(tx *Tx) error {
 			return errors.Join(tx.Write("deep/er/x", nil, nil), tx.Write("deep/er", nil, nil))
+		},
+		"below what is removed, and at it": func(tx *Tx) error {
+			return errors.Join(tx.Remove("d/c"), tx.Write("d/c/x", nil, nil), tx.Write("d/c", nil, nil))
+		},
+		"too long below what is removed": func(tx *Tx) error {
+			return errors.Join(tx.Remove("d/c"), tx.Write("d/c/x/"+strings.Repeat("x", 300), nil, nil))
+		},
+		"in the way below what is removed": func(tx *Tx) error {
+			must(t, tx.Remove("d/c"))
+			must(t, tx.Write("d/c/x/y", nil, nil))
+			must(t, tx.Write("d/c/"+strings.Repeat("x", 300), nil, nil))
+			return tx.Write("d/c/z", nil, nil)
 		},
 		"reserved":           func(tx *Tx) error { return tx.Remove("perstack/x") },
 		"remove a directory": func(tx *Tx) error { return tx.Remove("d") },
@@ -190,6 +245,8 @@ func TestUndo(t *testing.T) {
 	must(t, tx.Remove("last"))
 	must(t, tx.Remove("l2"))
 	must(t, tx.Write("l2", []byte("own"), nil))
+	must(t, tx.Write("b/in/side", []byte("new"), nil))
+	must(t, tx.Write("b/in/to", []byte("new"), nil))
 	steps, err := tx.prepare()
 	must(t, err)
 	must(t, applyAll(steps, false))

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -12,7 +13,7 @@ import (
 // transaction that fails changes nothing, one that succeeds changes exactly
 // what was planned, and neither leaves anything else behind.
 func FuzzTransact(f *testing.F) {
-	for _, seed := range []string{"\x00\x01\x02", "\x10\x00\x10", "\x05\x15\x05", "\x06\x00", "\x11\x12\x13\x14", "\x07\x01", "\x08", "\x02\x22\x12\x02"} {
+	for _, seed := range []string{"\x00\x01\x02", "\x10\x00\x10", "\x05\x15\x05", "\x06\x00", "\x11\x12\x13\x14", "\x07\x01", "\x08", "\x02\x22\x12\x02", "\x10\x07\x27", "\x10\x08\x07", "\x16\x09\x19\x06", "\x11\x0a\x01", "\x10\x07\x00", "\x10\x02\x0b", "\x10\x07\x0b\x09"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, plan []byte) {
@@ -24,7 +25,7 @@ func FuzzTransact(f *testing.F) {
 		must(t, os.Chmod(w.path("readonly"), 0o444))
 		w.link("leak", w.canary)
 		before := w.snapshot()
-		names := []string{"a", "d/b", "new", "deep/er/new", "deep/er", "readonly", "leak", "a/below"}
+		names := []string{"a", "d/b", "new", "deep/er/new", "deep/er", "readonly", "leak", "a/below", "a/below/too", "leak/in", "d/b/x", "a/y/" + strings.Repeat("x", 300)}
 		err := w.fs.Transact(nil, func(tx *Tx) error {
 			clear(model)
 			maps.Copy(model, map[string]string{"a": "A", "d/b": "B", "readonly": "R"})

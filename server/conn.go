@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
@@ -49,10 +48,9 @@ type conn struct {
 	stop    context.CancelFunc
 	write   func(line []byte) error
 
-	lanes   lanes  // the reader's
-	seq     uint64 // the reader's
-	tasks   sync.WaitGroup
-	listens atomic.Uint64 // subscriptions so far
+	lanes lanes  // the reader's
+	seq   uint64 // the reader's
+	tasks sync.WaitGroup
 
 	// Locks are taken in this order. Holding wmu alone while a line is written
 	// lets the reader cancel calls even when nobody reads our output.

@@ -1,13 +1,17 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/perstack-ai/perstack-base/tools"
 )
 
 // A listener is the session of one subscriptions/listen. A connection can have
@@ -36,24 +40,27 @@ func (l *listener) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 	return l.filter, true
 }
 
-// listen serves a subscription until it is cancelled. It comes back earlier
-// only when there is nothing to subscribe to.
-func (c *conn) listen(call *call) (any, *rpcError) {
-	l := &listener{tag: json.RawMessage(call.id)}
-	l.id = c.session.id + "/listen/" + strconv.FormatUint(c.listens.Add(1), 10)
+// listeners tells the subscriptions of a process apart.
+var listeners atomic.Uint64
+
+// listen serves a subscription until ctx ends. It comes back earlier only when
+// there is nothing to subscribe to.
+func (cfg *connConfig) listen(ctx context.Context, r *request) (any, *rpcError) {
+	l := &listener{tag: json.RawMessage(r.id)}
+	l.id = "listen/" + strconv.FormatUint(listeners.Add(1), 10)
 	l.notes = make(chan mcp.JSONRPCNotification, noteBacklog)
 	l.ready = true
-	if err := c.cfg.handler.RegisterSession(call.ctx, l); err != nil {
+	if err := cfg.handler.RegisterSession(ctx, l); err != nil {
 		return nil, &rpcError{Code: mcp.INTERNAL_ERROR}
 	}
-	defer c.cfg.handler.UnregisterSession(call.ctx, l.id)
+	defer cfg.handler.UnregisterSession(ctx, l.id)
 
 	over, sent := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(sent)
-		l.forward(over, func(method string, params any) { c.notify(call, method, params) })
+		l.forward(over, tools.NotifierFrom(ctx))
 	}()
-	result, fault := c.unwrap(call, c.cfg.handler.HandleMessage(c.cfg.handler.WithContext(call.ctx, l), call.body))
+	result, fault := r.unwrap(cfg.handler.HandleMessage(cfg.handler.WithContext(ctx, l), r.body))
 	close(over)
 	<-sent
 	if r, ok := result.(mcp.SubscriptionsListenResult); ok {
@@ -64,7 +71,7 @@ func (c *conn) listen(call *call) (any, *rpcError) {
 }
 
 // forward sends notifications until over is closed and none is left.
-func (l *listener) forward(over <-chan struct{}, notify func(string, any)) {
+func (l *listener) forward(over <-chan struct{}, notify tools.Notifier) {
 	for {
 		select {
 		case n := <-l.notes:

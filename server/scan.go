@@ -100,9 +100,12 @@ func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// unquote returns the text of a JSON string, without a copy when nothing in it
-// is escaped.
+// unquote returns the text of a JSON string, nil of nothing, without a copy when
+// nothing in it is escaped.
 func unquote(raw []byte) []byte {
+	if raw == nil {
+		return nil
+	}
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
 	}

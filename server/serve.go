@@ -35,5 +35,8 @@ func (s *Server) intercept(_ context.Context, r *request) (any, *rpcError, bool)
 	if r.method == methodToolsCall && r.tool != "" && s.mcp.GetTool(r.tool) == nil {
 		return nil, invalidParams(s.unknownTool(r.tool)), true
 	}
+	if extras.intercept != nil {
+		return extras.intercept(r)
+	}
 	return nil, nil, false
 }

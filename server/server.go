@@ -19,12 +19,14 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/baseagent"
 	"github.com/perstack-ai/perstack-base/tools/perstack"
+	"github.com/perstack-ai/perstack-base/tools/vski"
 )
 
 // Profiles are the profiles of this binary, in the order in which their
 // instructions are given. The one list.
-var Profiles = []*tools.Profile{perstack.Profile}
+var Profiles = []*tools.Profile{perstack.Profile, baseagent.Profile, vski.Profile}
 
 // DefaultTools is the selection when --tools says nothing.
 var DefaultTools = []string{perstack.Profile.Name}
@@ -61,12 +63,14 @@ type Config struct {
 
 	Version string       // shown to clients; "" = "dev"
 	Log     *slog.Logger // nil = silent
+	HTTP    *HTTP        // for ServeListener; nil = stdio
 }
 
 // A Server serves one workspace. Make one with [New], end it with Close.
 type Server struct {
 	mcp      *mcpserver.MCPServer
 	env      *tools.Env
+	http     *HTTP // nil = stdio
 	commands *sandbox.Commands
 	chosen   []selected // listed, by name
 	known    []selected // every tool of every profile
@@ -81,7 +85,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	s := &Server{}
+	s := &Server{http: cfg.HTTP}
+	if s.http != nil {
+		if err := s.http.check(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.selectTools(cfg); err != nil {
 		return nil, err
 	}
@@ -92,7 +101,18 @@ func New(cfg Config) (*Server, error) {
 	for _, c := range s.chosen {
 		s.mcp.AddTools(c.tool.Bind(s.env, c.profile))
 	}
+	if extras.register != nil {
+		extras.register(s)
+	}
 	return s, nil
+}
+
+// extras are what a build with the tag conformance adds: fixtures that the
+// official test suite wants to find in a server. Every other build has none.
+var extras struct {
+	options   []mcpserver.ServerOption
+	register  func(*Server)
+	intercept func(*request) (any, *rpcError, bool)
 }
 
 func (s *Server) selectTools(cfg Config) error {
@@ -136,7 +156,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	}
 	s.env = &tools.Env{
 		Files: files, Limits: limits, Log: cfg.Log,
-		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly, CommandRules: s.commands.Rules},
+		Settings: tools.Settings{MaxOutput: cfg.MaxOutput, Timeout: cfg.Timeout, ReadOnly: cfg.ReadOnly, CommandRules: s.commands.Rules, Handles: s.http.handles()},
 	}
 	return nil
 }
@@ -144,20 +164,32 @@ func (s *Server) openWorkspace(cfg Config) error {
 // options are what mcp-go is told. Its recovery and validation stay off: every
 // handler recovers and validates itself, in words for a model.
 func (s *Server) options(cfg Config) []mcpserver.ServerOption {
-	return []mcpserver.ServerOption{
+	scope := mcp.CacheScopePublic
+	if s.http != nil && s.http.Token != "" {
+		scope = mcp.CacheScopePrivate
+	}
+	return append([]mcpserver.ServerOption{
 		mcpserver.WithTitle(Title),
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithInstructions(s.instructions(cfg)),
 		mcpserver.WithToolCapabilities(true),
+		mcpserver.WithResourceCapabilities(false, true),
+		mcpserver.WithPromptCapabilities(true),
+		mcpserver.WithCompletions(),
 		mcpserver.WithPaginationLimit(pageSize),
-		mcpserver.WithCacheHints(60_000, mcp.CacheScopePublic),
-	}
+		mcpserver.WithCacheHints(60_000, scope),
+		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
+		mcpserver.WithMethodCacheHints(mcp.MethodResourcesRead, 10_000, mcp.CacheScopePrivate),
+	}, extras.options...)
 }
 
 // instructions are the words for the model: the server's own, then those of each
 // profile that has a listed tool.
 func (s *Server) instructions(cfg Config) string {
 	words := []string{"Paths are relative to the workspace, the only directory these tools can reach. A result that was cut says how to get the rest."}
+	if s.http.handles() {
+		words = append(words, "Pass the listId you were given to every later call on that list.")
+	}
 	if cfg.ReadOnly {
 		words = append(words, "This server is read-only.")
 	}

@@ -100,10 +100,20 @@ var errClientGone = errors.New("the client has closed the connection")
 // RequestElicitation asks the client and waits for its answer, until ctx or
 // the input ends.
 func (s *session) RequestElicitation(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	if s.conn == nil || s.GetClientCapabilities().Elicitation == nil {
+	if s.conn == nil {
 		return nil, mcpserver.ErrElicitationNotSupported
 	}
-	raw, err := s.conn.ask(ctx, string(mcp.MethodElicitationCreate), r.Params)
+	return s.elicit(ctx, r, s.conn.ask)
+}
+
+// An asker sends a request of ours to the client and waits for the response.
+type asker func(ctx context.Context, method string, params any) ([]byte, error)
+
+func (s *session) elicit(ctx context.Context, r mcp.ElicitationRequest, ask asker) (*mcp.ElicitationResult, error) {
+	if s.GetClientCapabilities().Elicitation == nil {
+		return nil, mcpserver.ErrElicitationNotSupported
+	}
+	raw, err := ask(ctx, string(mcp.MethodElicitationCreate), r.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +173,7 @@ func (c *conn) answered(m *message) {
 	if !isString(m.id) {
 		return
 	}
-	a := answer{result: append([]byte(nil), m.result...)}
-	if m.result == nil {
-		a.err = errors.New("the client has refused to answer")
-	}
+	a := answerOf(m)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := string(unquote(m.id))
@@ -174,4 +181,12 @@ func (c *conn) answered(m *message) {
 		delete(c.asks, id)
 		ch <- a
 	}
+}
+
+func answerOf(m *message) answer {
+	a := answer{result: append([]byte(nil), m.result...)}
+	if m.result == nil {
+		a.err = errors.New("the client has refused to answer")
+	}
+	return a
 }

@@ -12,7 +12,11 @@ type ArgProblem int
 const (
 	ArgUnknown ArgProblem = iota // Names are not arguments of the tool
 	ArgMissing                   // Names are required
+	ArgTwice                     // Names mean the same, and both are given
+	ArgType                      // Names[0] must be Want, and is something else altogether
 	ArgWrong                     // Names[0] must be Want
+	ArgBelow                     // Names[0] must be at least Limit
+	ArgAbove                     // Names[0] must be at most Limit
 	ArgEmpty                     // Names[0] must not be empty
 	ArgNUL                       // Names[0] must not contain NUL
 	ArgTooLong                   // Names[0] has Size characters, Limit are allowed
@@ -25,9 +29,9 @@ type ArgError struct {
 	Names   []string // the places, as in `steps[1].status`
 	Near    string   // for ArgUnknown: the known name most like it, or ""
 	Known   []string // for ArgUnknown and ArgMissing: all names
-	Want    string   // for ArgWrong: what is allowed, to follow "must be"
+	Want    string   // for ArgType and ArgWrong: what is allowed, to follow "must be"
 	Size    int64    // for ArgTooLong, in characters
-	Limit   int64    // for ArgTooLong, in characters
+	Limit   int64    // for ArgTooLong, in characters; for ArgBelow and ArgAbove
 }
 
 func (e *ArgError) Error() string {
@@ -36,6 +40,12 @@ func (e *ArgError) Error() string {
 		return fmt.Sprintf("Unknown argument%s %s.", plural(len(e.Names)), quoted(e.Names))
 	case ArgMissing:
 		return fmt.Sprintf("Missing required argument%s %s.", plural(len(e.Names)), quoted(e.Names))
+	case ArgTwice:
+		return strings.Join(e.Names, " and ") + " mean the same; give one of them."
+	case ArgBelow:
+		return fmt.Sprintf("%s must be at least %d.", e.Names[0], e.Limit)
+	case ArgAbove:
+		return fmt.Sprintf("%s must be at most %d.", e.Names[0], e.Limit)
 	case ArgEmpty:
 		return e.Names[0] + " must not be empty."
 	case ArgNUL:

@@ -1,7 +1,9 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -15,16 +17,21 @@ import (
 const MaxInteger = 1<<53 - 1
 
 // bind puts args into the struct dst, strictly: unknown arguments are reported
-// before missing ones, those before wrong types and bounds. null counts as
-// absent. Every error is an *ArgError.
+// before missing ones, those before wrong types, those before bounds. null
+// counts as absent. Every error is an *ArgError.
 func (s *Schema) bind(args map[string]any, dst reflect.Value) error {
 	return s.bindAt("", args, dst)
 }
 
 func (s *Schema) bindAt(prefix string, args map[string]any, dst reflect.Value) error {
+	args, err := s.spelled(prefix, args)
+	if err != nil {
+		return err
+	}
 	if err := s.checkNames(prefix, args); err != nil {
 		return err
 	}
+	var first error
 	for _, f := range s.Fields {
 		v := args[f.Name]
 		if v == nil {
@@ -33,11 +40,41 @@ func (s *Schema) bindAt(prefix string, args map[string]any, dst reflect.Value) e
 		if v == nil {
 			continue
 		}
-		if err := f.bind(prefix+f.Name, v, dst.FieldByIndex(f.index)); err != nil {
+		err := f.bind(prefix+f.Name, v, dst.FieldByIndex(f.index))
+		if isType(err) {
 			return err
 		}
+		if first == nil {
+			first = err
+		}
 	}
-	return nil
+	return first
+}
+
+// isType tells whether a value was not of the type that is wanted.
+func isType(err error) bool {
+	var arg *ArgError
+	return errors.As(err, &arg) && arg.Problem == ArgType
+}
+
+// spelled puts arguments that came under another accepted name under the listed one.
+func (s *Schema) spelled(prefix string, args map[string]any) (map[string]any, error) {
+	for _, f := range s.Fields {
+		v, given := args[f.Also]
+		if f.Also == "" || !given {
+			continue
+		}
+		args = maps.Clone(args)
+		delete(args, f.Also)
+		switch {
+		case v == nil:
+		case args[f.Name] != nil:
+			return nil, &ArgError{Problem: ArgTwice, Names: prefixed(prefix, []string{f.Name, f.Also})}
+		default:
+			args[f.Name] = v
+		}
+	}
+	return args, nil
 }
 
 func (s *Schema) checkNames(prefix string, args map[string]any) error {
@@ -124,7 +161,7 @@ func (f *Field) bindString(name string, v any, dst reflect.Value) error {
 	case f.NoNUL && strings.ContainsRune(text, 0):
 		return &ArgError{Problem: ArgNUL, Names: []string{name}}
 	case f.Enum != nil && !slices.Contains(f.Enum, text):
-		return wrong(name, "one of "+strings.Join(f.Enum, ", "))
+		return &ArgError{Problem: ArgWrong, Names: []string{name}, Want: "one of " + strings.Join(f.Enum, ", ")}
 	}
 	dst.SetString(text)
 	return nil
@@ -136,11 +173,11 @@ func (f *Field) bindInteger(name string, v any, dst reflect.Value) error {
 	case !ok || n != math.Trunc(n):
 		return wrong(name, "a whole number")
 	case math.Abs(n) > MaxInteger:
-		return wrong(name, fmt.Sprintf("between -%d and %d", MaxInteger, MaxInteger))
+		return &ArgError{Problem: ArgWrong, Names: []string{name}, Want: fmt.Sprintf("between -%d and %d", MaxInteger, MaxInteger)}
 	case f.Min != nil && int64(n) < *f.Min:
-		return wrong(name, fmt.Sprintf("at least %d", *f.Min))
+		return &ArgError{Problem: ArgBelow, Names: []string{name}, Limit: *f.Min}
 	case f.Max != nil && int64(n) > *f.Max:
-		return wrong(name, fmt.Sprintf("at most %d", *f.Max))
+		return &ArgError{Problem: ArgAbove, Names: []string{name}, Limit: *f.Max}
 	}
 	dst.SetInt(int64(n))
 	return nil
@@ -184,7 +221,7 @@ func (f *Field) bindMap(name string, v any, dst reflect.Value) error {
 }
 
 func wrong(name, want string) error {
-	return &ArgError{Problem: ArgWrong, Names: []string{name}, Want: want}
+	return &ArgError{Problem: ArgType, Names: []string{name}, Want: want}
 }
 
 // arguments turns what a request carries into a map; absent counts as empty.

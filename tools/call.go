@@ -22,7 +22,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 	listing := t.listing(env)
 	handle := func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		start := time.Now()
-		call := &Call{Profile: p, Tool: t}
+		call := &Call{Env: env, Profile: p, Tool: t}
 		result := t.answer(withProgress(ctx, req), env, listing.Input, call, req.Params.Arguments)
 		audit(env, call, result, time.Since(start))
 		return result, nil
@@ -59,7 +59,7 @@ func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call,
 func (t *Tool) fail(ctx context.Context, env *Env, call *Call, err error) *mcp.CallToolResult {
 	e := asError(env, err)
 	if t.OnFail != nil {
-		t.OnFail(ctx, env, e)
+		t.OnFail(ctx, env, call, e)
 	}
 	if e.Code == Internal && e.Err != nil {
 		env.Log.Error("a call failed", "tool", t.Name, "error", err)

@@ -13,6 +13,7 @@ type Dialect interface {
 
 // A Call is one call of one tool.
 type Call struct {
+	Env     *Env
 	Profile *Profile
 	Tool    *Tool
 	Args    map[string]any // as they came; never nil

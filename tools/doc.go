@@ -4,7 +4,8 @@
 //
 //  1. Write its arguments and its result as structs: `json` names a field,
 //     `doc` describes it, `default`, `min`, `max`, `minLength`, `maxLength` and
-//     `enum` bound it. A pointer, or a default, makes an argument optional.
+//     `enum` bound it; `type:"number"` lists a whole number so, `also` accepts
+//     another name. A pointer, or a default, makes an argument optional.
 //  2. Write `var myTool = tools.Define(tools.Info{...}, func(ctx, env, in) (out, error) {...})`
 //     in a file named after the tool. At most twenty lines: arguments to an
 //     engine, the engine's answer to the result.

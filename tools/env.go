@@ -15,6 +15,8 @@ type Env struct {
 	Limits   sandbox.Limits
 	Settings Settings
 	Log      *slog.Logger
+
+	lists handles // what clients without a session come back to
 }
 
 // Settings are the start-up choices that change what tools list or answer.

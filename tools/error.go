@@ -8,7 +8,11 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools/internal/media"
+	"github.com/perstack-ai/perstack-base/tools/internal/patch"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
+	"github.com/perstack-ai/perstack-base/tools/internal/search"
+	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
 )
 
 // A Code says what kind of failure a call met, for programs to branch on.
@@ -50,8 +54,34 @@ func Errorf(code Code, hint, format string, args ...any) *Error {
 	return &Error{Code: code, Hint: hint, Msg: fmt.Sprintf(format, args...)}
 }
 
-// codes is the one table from what engines and the sandbox say to codes. The
-// first match counts.
+// kinds and codes are the one table from what engines and the sandbox say to
+// codes: by type, then by value. The first match counts.
+var kinds = []struct {
+	is   func(error) bool
+	code Code
+}{
+	{is[*ArgError], BadInput},
+	{is[*sandbox.TooLargeError], TooLarge},
+	{is[*plan.TooLargeError], TooLarge},
+	{is[*plan.BlankError], BadInput},
+	{is[*patch.SyntaxError], BadInput},
+	{is[*patch.MatchError], NoMatch},
+	{is[*search.PatternError], BadInput},
+	{is[*search.GlobError], BadInput},
+	{is[*search.TypeError], BadInput},
+	{is[*search.PastEndError], BadInput},
+	{is[*search.TimeoutError], TimedOut},
+	{is[*textedit.PastEndError], BadInput},
+	{is[*textedit.NotTextError], NotText},
+	{is[*media.UnsupportedError], UnsupportedType},
+	{is[*media.TooLargeError], TooLarge},
+}
+
+func is[T error](err error) bool {
+	var kind T
+	return errors.As(err, &kind)
+}
+
 var codes = []struct {
 	err  error
 	code Code
@@ -65,6 +95,13 @@ var codes = []struct {
 	{sandbox.ErrParentIsFile, Conflict},
 	{sandbox.ErrNotReadable, Denied},
 	{sandbox.ErrNotWritable, Denied},
+	{patch.ErrNotRelative, BadInput},
+	{patch.ErrIsDirectory, UnsupportedType},
+	{patch.ErrNotRegular, UnsupportedType},
+	{patch.ErrParentIsFile, Conflict},
+	{patch.ErrNotWritable, Denied},
+	{patch.ErrTooLarge, TooLarge},
+	{patch.ErrTooManyLines, TooLarge},
 	{fs.ErrNotExist, NotFound},
 	{fs.ErrPermission, Denied},
 	{sandbox.ErrNoProgram, NotFound},
@@ -80,10 +117,10 @@ var codes = []struct {
 }
 
 func codeOf(err error) Code {
-	var large *sandbox.TooLargeError
-	var full *plan.TooLargeError
-	if errors.As(err, &large) || errors.As(err, &full) {
-		return TooLarge
+	for _, row := range kinds {
+		if row.is(err) {
+			return row.code
+		}
 	}
 	for _, row := range codes {
 		if errors.Is(err, row.err) {
@@ -107,15 +144,19 @@ func asError(env *Env, err error) *Error {
 	}
 	var arg *ArgError
 	var path *sandbox.PathError
+	var patched *patch.PathError
 	var start *sandbox.StartError
 	var large *sandbox.TooLargeError
 	switch {
 	case errors.As(err, &large):
 		e.Msg = tooLarge(large)
 	case errors.As(err, &arg):
-		e.Code = BadInput
 		if arg.Problem == ArgTooLong {
 			e.Code = TooLarge
+		}
+	case errors.As(err, &patched):
+		if e.Code == NotFound {
+			e.Hint = nearHint(env, patched.Path)
 		}
 	case errors.As(err, &path):
 		e.Msg = pathSentence(path)
@@ -126,6 +167,10 @@ func asError(env *Env, err error) *Error {
 		e.Msg = startSentence(start)
 	case e.Code == Cancelled:
 		e.Msg = "The call was cancelled."
+	}
+	var lost *sandbox.RestoreError
+	if errors.As(err, &lost) {
+		e.Msg += " These could not be put back as they were: " + strings.Join(lost.Names, ", ") + "."
 	}
 	return e
 }

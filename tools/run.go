@@ -49,5 +49,14 @@ func startSentence(e *sandbox.StartError) string {
 	return sentence(fmt.Sprintf("Command %q %v", e.Command, e.Err))
 }
 
+// Unconfined tells what is missing when commands are refused because this
+// machine cannot confine them.
+func Unconfined(err error) (missing string, refused bool) {
+	if !errors.Is(err, sandbox.ErrUnconfined) {
+		return "", false
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(err.Error(), sandbox.ErrUnconfined.Error()+": "), "."), true
+}
+
 // RefusedHint tells what the sandbox kept a failing command from, "" for nothing.
 func RefusedHint(r sandbox.Result) string { return strings.Join(r.Refused, "\n") }

@@ -26,8 +26,10 @@ type Field struct {
 	MinLen   *int
 	MaxLen   *int
 	Enum     []string
-	NoNUL    bool // NUL is refused, for what the system takes as a path or argument
-	Number   bool // whole numbers are listed as "number", for wires that say so
+	Also     string // another name that is accepted and not listed
+	NoNUL    bool   // NUL is refused, for what the system takes as a path or argument
+	Number   bool   // whole numbers are listed as "number", for wires that say so
+	Nullable bool   // null is a value: a pointer that is never left out
 
 	kind   kind
 	elem   *Field  // of lists and maps
@@ -97,6 +99,7 @@ func schemaOf(t reflect.Type) *Schema {
 		}
 		f := fieldOf(sf.Type, sf.Tag)
 		f.Name, f.index = name, sf.Index
+		f.Nullable = sf.Type.Kind() == reflect.Pointer && opts != "omitempty"
 		f.Optional = f.Optional || opts == "omitempty" || f.Default != nil
 		if f.Doc == "" {
 			panic(fmt.Sprintf("tools: field %s.%s needs a doc tag", t, sf.Name))
@@ -144,6 +147,8 @@ func (f *Field) setBounds(tag reflect.StructTag) {
 	f.Min, f.Max = tagInt[int64](tag, "min"), tagInt[int64](tag, "max")
 	f.MinLen, f.MaxLen = tagInt[int](tag, "minLength"), tagInt[int](tag, "maxLength")
 	f.NoNUL = tag.Get("nul") == "no"
+	f.Number = tag.Get("type") == "number"
+	f.Also = tag.Get("also")
 	if enum := tag.Get("enum"); enum != "" {
 		f.Enum = strings.Split(enum, ",")
 	}
@@ -219,7 +224,8 @@ func (f *Field) write(b *bytes.Buffer) {
 		}
 		return
 	}
-	b.WriteString(`{"type":"` + f.listedType() + `"`)
+	b.WriteString(`{"type":`)
+	b.Write(JSON(f.listedType()))
 	add := func(key string, v any) {
 		b.WriteString(`,"` + key + `":`)
 		b.Write(JSON(v))
@@ -256,14 +262,19 @@ func (f *Field) writeBounds(add func(string, any)) {
 	}
 }
 
-func (f *Field) listedType() string {
+// listedType is the type in JSON Schema: a name, or two where null is one.
+func (f *Field) listedType() any {
+	name := string(f.kind)
 	switch {
 	case f.kind == kindMap:
-		return "object"
+		name = "object"
 	case f.kind == kindInteger && f.Number:
-		return "number"
+		name = "number"
 	}
-	return string(f.kind)
+	if f.Nullable {
+		return []string{name, "null"}
+	}
+	return name
 }
 
 // JSON encodes v compactly with HTML characters as they are. It panics when v

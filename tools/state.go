@@ -13,13 +13,16 @@ type Session struct {
 	ID    string
 	Shell *sandbox.Shell
 
-	mu     sync.Mutex
-	states map[any]any
+	// OneCall: the session ends with its one call, so state must not be kept in
+	// it; see [State.Find].
+	OneCall bool
+
+	states states
 }
 
 // NewSession returns an empty session whose commands run in shell.
 func NewSession(id string, shell *sandbox.Shell) *Session {
-	return &Session{ID: id, Shell: shell, states: map[any]any{}}
+	return &Session{ID: id, Shell: shell}
 }
 
 type sessionKey struct{}
@@ -33,6 +36,12 @@ func WithSession(ctx context.Context, s *Session) context.Context {
 // absence is a mistake of the transport and panics.
 func SessionOf(ctx context.Context) *Session { return ctx.Value(sessionKey{}).(*Session) }
 
+// states holds one value for each State. The zero value is ready.
+type states struct {
+	mu     sync.Mutex
+	values map[any]any
+}
+
 // State keeps one T per session, made at first use. Declare it as a package
 // variable beside the tools that share it.
 type State[T any] struct{ make func() *T }
@@ -41,14 +50,19 @@ type State[T any] struct{ make func() *T }
 func NewState[T any](make func() *T) *State[T] { return &State[T]{make: make} }
 
 // Of returns the T of the call's session.
-func (s *State[T]) Of(ctx context.Context) *T {
-	session := SessionOf(ctx)
-	session.mu.Lock()
-	defer session.mu.Unlock()
-	if v, ok := session.states[s]; ok {
+func (s *State[T]) Of(ctx context.Context) *T { return s.in(&SessionOf(ctx).states) }
+
+// in returns the T that is kept among all.
+func (s *State[T]) in(all *states) *T {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if v, ok := all.values[s]; ok {
 		return v.(*T)
 	}
+	if all.values == nil {
+		all.values = map[any]any{}
+	}
 	v := s.make()
-	session.states[s] = v
+	all.values[s] = v
 	return v
 }

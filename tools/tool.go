@@ -59,7 +59,7 @@ type Info struct {
 
 	// OnFail adds what this tool's wire wants beside every error, bad arguments
 	// included, by setting Error.Data. Optional.
-	OnFail func(ctx context.Context, env *Env, e *Error)
+	OnFail func(ctx context.Context, env *Env, call *Call, e *Error)
 }
 
 // A Listing is one tool as one server lists and enforces it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -51,10 +52,16 @@ func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
 	status, err := s.Commands().SelfTest()
 	if err != nil {
 		found.Why = err.Error()
+		var hinter interface{ Hint() string }
+		if errors.As(err, &hinter) {
+			found.Remedies = append(found.Remedies, hinter.Hint())
+		}
 	} else {
 		found.Status, found.Confined = &status, status.Enforced()
 	}
-	found.Remedies = remedies(found)
+	if found.Remedies == nil {
+		found.Remedies = remedies(found)
+	}
 	if asJSON {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")

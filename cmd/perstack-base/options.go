@@ -29,6 +29,7 @@ type options struct {
 	logLevel  string
 	logFile   string
 	verbose   bool
+	web       web
 }
 
 // envPrefix begins the environment twin of every flag.
@@ -48,6 +49,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `LEVEL` on: debug, info, warn, error (default warn)")
 	f.StringVar(&o.logFile, "log-file", "", "append a JSON line for each call to `FILE`: tool, duration, outcome, bytes")
 	f.BoolVar(&o.verbose, "verbose", false, "same as --log-level info")
+	o.web.register(f)
 }
 
 // applyEnvironment sets every flag that the command line left alone from its
@@ -82,11 +84,15 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 	if cfg, err = o.confinement(); err != nil {
 		return cfg, nil, err
 	}
+	http, err := o.web.config()
+	if err != nil {
+		return cfg, nil, err
+	}
 	log, end, err := o.logger()
 	return server.Config{
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
-		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log,
+		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log, HTTP: http,
 	}, end, err
 }
 

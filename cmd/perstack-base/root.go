@@ -8,8 +8,9 @@ const about = `perstack-base gives an MCP client the hands of an agent inside on
 read, write, edit, run, and a todo list, with walls that the kernel enforces.
 
 Started bare, or as serve, it speaks MCP on standard input and output and serves
-the current directory. Every flag can also be set by an environment variable:
---max-output is PERSTACK_BASE_MAX_OUTPUT.`
+the current directory; with --transport http it serves many clients over HTTP.
+Every flag can also be set by an environment variable: --max-output is
+PERSTACK_BASE_MAX_OUTPUT.`
 
 const examples = `  perstack-base                                      serve the current directory
   perstack-base --workspace ~/project --read-only    look, but do not touch
@@ -34,6 +35,6 @@ func rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 	o.register(root.PersistentFlags())
-	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), doctorCommand(o), versionCommand())
+	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), doctorCommand(o), healthcheckCommand(o), versionCommand())
 	return root
 }

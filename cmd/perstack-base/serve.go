@@ -14,14 +14,13 @@ import (
 func serveCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Serve MCP on standard input and output (what a bare start does)",
+		Short: "Serve MCP, on standard input and output unless --transport says otherwise (what a bare start does)",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 }
 
-// serve speaks MCP on standard input and output until the input ends or ctx
-// does. A second signal ends everything at once.
+// serve speaks MCP until ctx ends, or standard input where that is spoken on. A second signal ends everything at once.
 func serve(ctx context.Context, o *options) error {
 	cfg, endLog, err := o.config()
 	if err != nil {
@@ -33,13 +32,28 @@ func serve(ctx context.Context, o *options) error {
 		return err
 	}
 	defer s.Close()
-	banner(o)
 	warnUnconfined(s)
 	go func() {
 		<-ctx.Done()
 		killOnSignal(s)
 	}()
+	if cfg.HTTP != nil {
+		return serveHTTP(ctx, o, s, cfg.HTTP)
+	}
+	banner(o)
 	if err := s.ServeStdio(ctx, os.Stdin, claimStdout()); err != nil {
+		return failure{err}
+	}
+	return nil
+}
+
+func serveHTTP(ctx context.Context, o *options, s *server.Server, cfg *server.HTTP) error {
+	ln, err := o.web.open(cfg)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	if err := s.ServeListener(ctx, ln); err != nil {
 		return failure{err}
 	}
 	return nil

@@ -6,15 +6,21 @@ import (
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
-type clearTodoIn struct{}
+type clearTodoIn struct {
+	ListID string `json:"listId,omitempty" doc:"Which list; without it a client that has no session starts a new one."`
+}
 
 var clearTodo = tools.Define(tools.Info{
 	Name: "clearTodo", Title: "Clear todo list",
 	Effect: tools.Clears, Lane: tools.LaneList,
 	Description: "Drop the whole todo list and start over; ids count from 0 again.",
+	Adapt:       tools.AdaptListID,
 	OnFail:      withTodos,
-}, func(ctx context.Context, _ *tools.Env, _ clearTodoIn) (todoOut, error) {
-	list := todos.Of(ctx)
+}, func(ctx context.Context, env *tools.Env, in clearTodoIn) (out todoOut, err error) {
+	list, id, err := todos.Find(ctx, env, in.ListID)
+	if err != nil {
+		return out, err
+	}
 	list.Clear()
-	return todoOut{Todos: list.All()}, nil
+	return todoOut{Todos: list.All(), ListID: id}, nil
 })

@@ -66,7 +66,7 @@ func (i *Isolator) start(r *cellRun, first *call) (*Cell, error) {
 	i.cell(r, pipes, first)
 	c := &Cell{isolator: i, run: r, leader: make(chan struct{}), done: make(chan struct{}),
 		status: syscall.WaitStatus(unix.SIGKILL), line: pipes.line[1], notes: pipes.notes[0]}
-	c.guard, err = spawn(r.start)
+	c.guard, err = spawn(unix.CLONE_VM, r.start)
 	pipes.closeTheirs()
 	if err == nil {
 		err = c.begin(pipes.ready[0])

@@ -33,19 +33,20 @@ func (c *call) errno() unix.Errno {
 	return 0
 }
 
-// cloneRun makes a process that shares this one's memory and runs the calls
-// from first on. Signals must be blocked: a handler would run Go in it.
+// cloneRun makes a process as clone(2) does and has it run the calls from first
+// on. Signals must be blocked: a handler would run Go in it.
 //
 //go:noescape
 func cloneRun(flags uintptr, first *call) (pid int)
 
-// spawn runs calls in a process of their own. The records must stay reachable
-// until the process has ended, which reapClone waits for. It must not wait here,
-// where the runtime cannot stop the thread: the child may need the broker.
-func spawn(first *call) (pid int, err error) {
+// spawn runs calls in a process of their own, which shares our memory (CLONE_VM
+// in flags) or has a copy of it (0). The records must stay reachable until the
+// process has ended, which reapClone waits for. It must not wait here, where the
+// runtime cannot stop the thread: the child may need the broker.
+func spawn(flags uintptr, first *call) (pid int, err error) {
 	every, old := ^uint64(0), uint64(0)
 	sigmask(&every, &old)
-	pid = cloneRun(unix.CLONE_VM, first)
+	pid = cloneRun(flags, first)
 	sigmask(&old, nil)
 	if pid < 0 {
 		return 0, fmt.Errorf("clone: %w", unix.Errno(-pid))

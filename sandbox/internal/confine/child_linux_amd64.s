@@ -2,7 +2,7 @@
 
 // func cloneRun(flags uintptr, first *call) (pid int)
 //
-// The child shares the memory of its parent, stack included: until it ends it
+// The child may share the memory of its parent, stack included: until it ends it
 // touches registers and call records only. R12 points to the record at work.
 TEXT ·cloneRun(SB), NOSPLIT, $0-24
 	MOVQ flags+0(FP), DI

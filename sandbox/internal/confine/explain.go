@@ -92,9 +92,9 @@ var (
 	writing = regexp.MustCompile(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
 	// What programs say of addresses and names where there is no network.
 	unreachable = regexp.MustCompile(`(?i)network is unreachable|ENETUNREACH|name resolution|could not resolve|ENOTFOUND|EAI_AGAIN`)
-	// Quoted names first, as they may hold blanks; then absolute paths, and what
-	// stands alone before the last colon.
-	quoted   = regexp.MustCompile("['\"`‘“]([^'\"`’”]+)['\"`’”]")
+	// Quoted names first, as they may hold blanks (the quote in "can't" opens
+	// none); then absolute paths, and what stands alone before the last colon.
+	quoted   = regexp.MustCompile("(?:^|[^\\pL]|\\bb)['\"`‘“]([^'\"`’”]+)['\"`’”]")
 	absolute = regexp.MustCompile(`(?:^|[\s:=(\[])(/[^\s:'"` + "`" + `,;)\]]+)`)
 	alone    = regexp.MustCompile(`([^\s:'"]+): (?i:permission denied|no such file or directory|read-only file system)`)
 )

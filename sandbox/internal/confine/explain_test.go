@@ -28,7 +28,9 @@ func TestExplain(t *testing.T) {
 		want   []string
 	}{
 		{"cat: /etc/passwd: Permission denied\n", []string{passwd}},
+		{"cat: can't open '/etc/passwd': Permission denied\n", []string{passwd}}, // busybox
 		{"PermissionError: [Errno 13] Permission denied: '/etc/passwd'", []string{passwd}},
+		{"PermissionError: [Errno 13] Permission denied: b'/etc/passwd'", []string{passwd}},
 		{"Error: EACCES: permission denied, open '/etc/passwd'", []string{passwd}},
 		{"2026/01/01 open /etc/passwd: permission denied", []string{passwd}},
 		{"cat: /etc/passwd: Permission denied\ncat: /etc/passwd: Permission denied\n", []string{passwd}},

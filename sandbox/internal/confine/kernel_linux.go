@@ -5,7 +5,6 @@ package confine
 import (
 	"os"
 	"runtime"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,26 +74,6 @@ func onThrowawayThread(f func()) {
 		return
 	}
 	f()
-}
-
-func canReadMemory() bool {
-	from, to := []byte{1}, []byte{0}
-	var pin runtime.Pinner
-	pin.Pin(&from[0])
-	defer pin.Unpin()
-	return readMemory(os.Getpid(), uint64(uintptr(unsafe.Pointer(&from[0]))), to) == 1 && to[0] == 1
-}
-
-// readMemory copies memory of another process and returns how much it got.
-func readMemory(pid int, from uint64, to []byte) int {
-	local := []unix.Iovec{{Base: &to[0]}}
-	local[0].SetLen(len(to))
-	remote := []unix.RemoteIovec{{Base: uintptr(from), Len: len(to)}}
-	n, err := unix.ProcessVMReadv(pid, local, remote, 0)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 func canGetFD() bool {

@@ -35,23 +35,26 @@ func (d *Domain) Signal(sig unix.Signal) error {
 }
 
 // killDescendants is for kernels that do not scope signals: it kills what
-// descends from the command, until several looks in a row find nobody. One is
-// not enough for a process that hops from id to id.
+// descends from the command, until several looks in a row find nobody and, where
+// the kernel tells, it says so too. One look is not enough for a process that
+// hops from id to id.
 func (d *Domain) killDescendants() error {
-	const looks = 10
-	for empty, round := 0, 0; empty < looks; round++ {
-		left := d.descendants()
-		if len(left) > 0 && round > 500 {
-			return fmt.Errorf("processes of the command survived: %v", left)
-		}
-		empty++
-		for _, pid := range left {
+	const looks, most = 10, 3000
+	var left []int
+	for empty, round := 0, 0; round < most; round++ {
+		left = d.descendants()
+		if empty++; len(left) > 0 {
 			empty = 0
+		}
+		if empty >= looks && (d.broker == nil || !d.Alive()) {
+			return nil
+		}
+		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL) // gone is as good
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return nil
+	return fmt.Errorf("processes of the command survived: %v", left)
 }
 
 // descendants lists the living processes below the command. Those whose parents

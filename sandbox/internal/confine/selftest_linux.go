@@ -132,7 +132,7 @@ func newProbe(canary string, target int) *probeRun {
 // run makes the calls in a child of the calling thread.
 func (r *probeRun) run() (probes, error) {
 	defer r.pin.Unpin()
-	pid, err := spawn(&r.calls[0])
+	pid, err := spawn(unix.CLONE_VM, &r.calls[0])
 	if err != nil {
 		return probes{}, err
 	}

@@ -137,7 +137,7 @@ func bystand() (pid int, end func(), err error) {
 	pause := &call{nr: unix.SYS_PPOLL}
 	var pin runtime.Pinner
 	pin.Pin(pause)
-	if pid, err = spawn(pause); err != nil {
+	if pid, err = spawn(unix.CLONE_VM, pause); err != nil {
 		pin.Unpin()
 		return 0, nil, err
 	}

@@ -41,7 +41,7 @@ func newWatcher() (*watcher, error) {
 	w := &watcher{line: pair[0]}
 	w.pin.Pin(w)
 	w.write(uintptr(pair[1]))
-	if w.pid, err = spawn(&w.rest[0]); err != nil {
+	if w.pid, err = spawn(unix.CLONE_VM, &w.rest[0]); err != nil {
 		unix.Close(pair[0])
 		w.pin.Unpin()
 		return nil, err

@@ -55,6 +55,9 @@ func DetectBytes(head []byte) Type {
 	if pdf := m.Is(string(PDF)); pdf { // with bytes before the header: no reader need take it
 		return "application/octet-stream"
 	}
+	if m.Is(string(BMP)) && bytes.IndexByte(head, 0) < 0 {
+		return "text/plain" // the two letters of a bitmap begin words too, but its header is never without NUL
+	}
 	name, _, _ := strings.Cut(m.String(), ";")
 	return Type(name)
 }

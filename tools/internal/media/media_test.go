@@ -78,6 +78,7 @@ func TestDetect(t *testing.T) {
 		"pdf too short": {[]byte("%PDF"), "text/plain", false},
 		"text":          {[]byte("hello\n"), "text/plain", false},
 		"empty":         {nil, "", false},
+		"a word":        {[]byte("BMW is no bitmap"), "text/plain", false},
 		"gzip":          {[]byte("\x1f\x8b\x08\x00\x00"), "application/gzip", false},
 	} {
 		got, err := Detect(bytes.NewReader(c.data))
@@ -110,7 +111,7 @@ func TestViewSendsWhatFitsAsItIs(t *testing.T) {
 
 func TestViewScales(t *testing.T) {
 	for _, c := range []struct{ w, h, wantW, wantH int }{
-		{4096, 10, 2048, 5}, {10, 1536, 5, 768}, {2048, 7, 2048, 7}, {900, 800, 864, 768}, {9000, 1, 2048, 1}, {2049, 768, 2048, 768},
+		{4096, 10, 2048, 5}, {10, 1536, 5, 768}, {2048, 7, 2048, 7}, {90, 800, 86, 768}, {9000, 1, 2048, 1}, {2049, 76, 2048, 76},
 	} {
 		for _, typ := range []Type{PNG, JPEG, GIF} {
 			got, err := viewBytes(encoded(t, typ, picture(c.w, c.h)))
@@ -148,7 +149,7 @@ func withOrientation(jpegData []byte, order binary.AppendByteOrder, o uint16) []
 // TestOrientation holds every EXIF orientation against where the corner that is
 // red in the file must end up.
 func TestOrientation(t *testing.T) {
-	source := encoded(t, JPEG, picture(2400, 200))
+	source := encoded(t, JPEG, picture(2400, 20))
 	corners := map[uint16][2]int{1: {0, 0}, 2: {1, 0}, 3: {1, 1}, 4: {0, 1}, 5: {0, 0}, 6: {1, 0}, 7: {1, 1}, 8: {0, 1}}
 	for o, corner := range corners {
 		for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
@@ -201,6 +202,8 @@ func TestViewRefuses(t *testing.T) {
 	}
 }
 
+const animationBit = 1 << 1
+
 // extendedWebP is the header of an extended WebP with the given flags and canvas.
 func extendedWebP(flags byte, w, h int) []byte {
 	out := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00"), flags, 0, 0, 0)
@@ -211,13 +214,20 @@ func extendedWebP(flags byte, w, h int) []byte {
 }
 
 func TestWebPAnimation(t *testing.T) {
-	got, err := viewBytes(extendedWebP(webpAnimation, 300, 200))
+	got, err := viewBytes(extendedWebP(animationBit, 300, 200))
 	if err != nil || got.Width != 300 || got.Height != 200 || got.Type != WebP {
 		t.Errorf("%+v, %v", got, err)
 	}
 	var unsupported *UnsupportedError
-	if _, err := viewBytes(extendedWebP(webpAnimation, 3000, 200)); !errors.As(err, &unsupported) {
-		t.Error("an animation over the bound cannot be scaled:", err)
+	if _, err := viewBytes(extendedWebP(animationBit, 3000, 200)); !errors.As(err, &unsupported) {
+		t.Error("an animation without a frame cannot be scaled:", err)
+	}
+	// One frame, the picture of tinyWebP in the corner of a canvas that is too wide.
+	still := unbase64(t, tinyWebP)[12:]
+	frame := append([]byte{1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, still...)
+	wide := appendChunk(extendedWebP(animationBit, 3000, 200), "ANMF", frame)
+	if got, err = viewBytes(wide); err != nil || got.Type != PNG || got.Width != 3000 || got.SentWidth != 2048 {
+		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := viewBytes(extendedWebP(0, 300, 200)); !errors.As(err, &unsupported) {
 		t.Error("a header alone is no image:", err)
@@ -264,7 +274,7 @@ func FuzzView(f *testing.F) {
 		f.Add(encoded(f, typ, small))
 	}
 	f.Add(unbase64(f, tinyWebP))
-	f.Add(extendedWebP(webpAnimation, 30, 20))
+	f.Add(extendedWebP(animationBit, 30, 20))
 	f.Add(withOrientation(encoded(f, JPEG, small), binary.BigEndian, 6))
 	f.Add(bomb(9000, 9000))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -84,8 +84,9 @@ func view(typ Type, data []byte) (*Image, error) {
 	if float64(width)*float64(height) > MaxPixels {
 		return nil, &TooLargeError{fmt.Sprintf("at most %d million pixels", int(MaxPixels/1e6))}
 	}
-	if typ == WebP && animated(data) {
-		return sendAnimation(data, width, height)
+	if typ == WebP && fits(width, height, len(data)) && isAnimation(data) {
+		// Models take it as it is; there is no decoder to hold it against.
+		return &Image{Type: WebP, Data: data, Width: width, Height: height, SentWidth: width, SentHeight: height}, nil
 	}
 	pixels, err := decode(typ, data)
 	if err != nil {
@@ -106,13 +107,9 @@ func view(typ Type, data []byte) (*Image, error) {
 	return out, nil
 }
 
-// sendAnimation sends a WebP animation on its header alone: there is no decoder
-// for it, and models take it.
-func sendAnimation(data []byte, width, height int) (*Image, error) {
-	if w, h := fit(width, height); w != width || h != height || len(data) > maxSentBytes {
-		return nil, &UnsupportedError{"an animation that is too large to send as it is"}
-	}
-	return &Image{Type: WebP, Data: data, Width: width, Height: height, SentWidth: width, SentHeight: height}, nil
+// fits tells whether an image can be sent without scaling.
+func fits(width, height, bytes int) bool {
+	return width <= MaxWidth && height <= MaxHeight && bytes <= maxSentBytes
 }
 
 // encode sets what is sent: the file itself where it can be, else the scaled
@@ -182,9 +179,8 @@ func scale(picture image.Image, width, height int) image.Image {
 
 // header returns the size that the file claims, without decoding it.
 func header(typ Type, data []byte) (width, height int, err error) {
-	if typ == WebP && isExtended(data) {
-		width, height = canvas(data)
-		return width, height, nil
+	if w, ok := parseWebP(data); ok && typ == WebP {
+		return w.width, w.height, nil
 	}
 	configs := map[Type]func(io.Reader) (image.Config, error){
 		PNG: png.DecodeConfig, JPEG: jpeg.DecodeConfig, GIF: gif.DecodeConfig, WebP: webp.DecodeConfig, BMP: bmp.DecodeConfig,
@@ -202,16 +198,41 @@ func decode(typ Type, data []byte) (image.Image, error) {
 	case JPEG:
 		return jpeg.Decode(r)
 	case WebP:
-		return webp.Decode(r)
+		return decodeWebP(data)
 	case BMP:
 		return bmp.Decode(r)
 	}
-	return firstFrame(data)
+	return gifFrame(data)
 }
 
-// firstFrame decodes the first frame of a GIF onto its whole screen, of which a
+func isAnimation(data []byte) bool {
+	w, ok := parseWebP(data)
+	return ok && w.animated
+}
+
+// decodeWebP decodes a WebP, of an animation the first frame on its whole canvas.
+func decodeWebP(data []byte) (image.Image, error) {
+	w, ok := parseWebP(data)
+	if !ok || !w.animated {
+		return webp.Decode(bytes.NewReader(data))
+	}
+	frame, err := w.firstFrame()
+	if err != nil {
+		return nil, err
+	}
+	picture, err := webp.Decode(bytes.NewReader(frame.still))
+	if err != nil {
+		return nil, err
+	}
+	canvas := image.NewNRGBA(image.Rect(0, 0, w.width, w.height))
+	at := picture.Bounds().Sub(picture.Bounds().Min).Add(image.Pt(frame.x, frame.y))
+	draw.Draw(canvas, at, picture, picture.Bounds().Min, draw.Src)
+	return canvas, nil
+}
+
+// gifFrame decodes the first frame of a GIF onto its whole screen, of which a
 // frame may cover only a part.
-func firstFrame(data []byte) (image.Image, error) {
+func gifFrame(data []byte) (image.Image, error) {
 	config, err := gif.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return nil, err

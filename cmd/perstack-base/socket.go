@@ -1,0 +1,32 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// listenUnix binds a socket that only this user can reach. A stale one, which
+// nobody answers on, is replaced; any other file is left alone. The socket is
+// removed when the listener is closed.
+func listenUnix(path string) (net.Listener, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode()&os.ModeSocket == 0:
+		return nil, fmt.Errorf("%s exists and is no socket", path)
+	default:
+		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			conn.Close()
+			return nil, fmt.Errorf("another server answers on %s", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	return privately(func() (net.Listener, error) { return net.Listen("unix", path) })
+}

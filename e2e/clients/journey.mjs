@@ -1,0 +1,64 @@
+// What every client does over every connection; client is one of the official
+// SDK, call(name, args, options) its way to run a tool.
+import assert from "node:assert/strict";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+const exec = (line) => ({ command: "sh", args: ["-c", line], env: {}, cwd: "", stdout: true, stderr: true });
+
+export const journey = async (client, call, workspace) => {
+  const check = async (name, fn) => { await fn(); console.log("ok", name); };
+  await check("list", async () => {
+    const { tools } = await client.listTools();
+    assert.equal(tools.length, 9);
+  });
+  await check("structuredContent", async () => {
+    const result = await call("writeTextFile", { path: "a.md", text: "<one>\n" });
+    assert.deepEqual(result.structuredContent, { path: join(workspace, "a.md"), text: "<one>\n" });
+  });
+  await check("isError without a throw", async () => {
+    const result = await call("readTextFile", { path: "../secret" });
+    assert.equal(result.isError, true);
+    assert.equal(JSON.parse(result.content[0].text).code, "outside_workspace");
+  });
+  await check("unknown tool", () => assert.rejects(call("readTextfile", {}), (e) => e.code === -32602 && /Did you mean "readTextFile"/.test(e.message)));
+  await check("progress", async () => {
+    const seen = [];
+    await call("exec", exec("echo first; sleep 0.6; echo last"), { onprogress: (p) => seen.push(p.message) });
+    assert.equal(seen[0], "first");
+  });
+  await check("abort kills the command", async () => {
+    rmSync(join(workspace, "pid"), { force: true });
+    const abort = new AbortController();
+    const pending = call("exec", exec("echo $$ > pid; exec sleep 300"), { signal: abort.signal });
+    const pid = await written(join(workspace, "pid"));
+    abort.abort();
+    await assert.rejects(pending);
+    await gone(pid);
+  });
+  await check("40 calls at once", async () => {
+    const results = await Promise.all(Array.from({ length: 40 }, (_, i) => call("exec", exec(`echo ${i}`))));
+    results.forEach((r, i) => assert.equal(r.structuredContent.output, `${i}\n`));
+  });
+};
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
+
+const written = async (path) => {
+  for (let i = 0; i < 1000; i++) {
+    try {
+      const pid = Number(readFileSync(path, "utf8"));
+      if (pid > 0) return pid;
+    } catch {}
+    await pause();
+  }
+  assert.fail("the command never ran");
+};
+
+const gone = async (pid) => {
+  for (let i = 0; i < 300; i++) {
+    try { process.kill(pid, 0); } catch { return; }
+    await pause();
+  }
+  assert.fail(`process ${pid} survived`);
+};

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A guard decides who may reach a transport. It looks at a request in a fixed
+// order, and each refusal names the flag that would permit it. What a browser
+// sends for a page of another origin never passes: not with a token either, and
+// not as one of the requests that need no leave.
+type guard struct {
+	cfg   *HTTP
+	local bool // a unix socket: there is no host to check, and file modes guard it
+	next  http.Handler
+	slots slots
+}
+
+func newGuard(cfg *HTTP, local bool, next http.Handler) *guard {
+	return &guard{cfg: cfg, local: local, next: next}
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.URL.Path == pathHealth && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		_, _ = w.Write([]byte("ok"))
+		return
+	}
+	if f := g.stranger(r); f != nil {
+		f.write(w)
+		return
+	}
+	g.allowOrigin(w, r.Header.Get("Origin"))
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if !g.authorized(r) {
+		g.challenge(w, r)
+		return
+	}
+	release, f := g.admit(w, r)
+	if f != nil {
+		f.write(w)
+		return
+	}
+	defer release()
+	g.next.ServeHTTP(w, r.WithContext(withPlace(r.Context(), place{&g.slots, release})))
+}
+
+// stranger refuses a request for where it goes to or comes from.
+func (g *guard) stranger(r *http.Request) *httpFault {
+	paths := []string{pathMCP}
+	if g.cfg.SSE {
+		paths = []string{pathSSE, pathMessage}
+	}
+	origin := r.Header.Get("Origin")
+	switch {
+	case !slices.Contains(paths, r.URL.Path):
+		return refuse(http.StatusNotFound, "nothing is served here; MCP is at "+strings.Join(paths, " and ")+" (--transport)")
+	case !g.local && !g.knowsHost(r.Host):
+		return refuse(http.StatusForbidden, "this server is not called "+clip(r.Host, 200)+"; permit it with --allow-host")
+	case len(r.Header.Values("Origin")) > 0 && !g.knowsOrigin(origin):
+		return refuse(http.StatusForbidden, "requests of pages from "+clip(origin, 200)+" are refused; permit them with --allow-origin")
+	}
+	return nil
+}
+
+// knowsHost says whether the Host header names this server. A page that has
+// pointed its own name at our address does not get past it.
+func (g *guard) knowsHost(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	if isLoopback(name) {
+		return true
+	}
+	return slices.ContainsFunc(g.cfg.Hosts, func(known string) bool {
+		return strings.EqualFold(strings.Trim(known, "[]"), name) || strings.EqualFold(known, host)
+	})
+}
+
+func (g *guard) knowsOrigin(origin string) bool {
+	if slices.Contains(g.cfg.Origins, origin) {
+		return true
+	}
+	if origin != "null" && slices.Contains(g.cfg.Origins, "*") {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// allowOrigin tells the browser what a permitted page may do.
+func (g *guard) allowOrigin(w http.ResponseWriter, origin string) {
+	if origin == "" {
+		return
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Vary", "Origin")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id")
+	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+	h.Set("Access-Control-Max-Age", "600")
+}
+
+func (g *guard) authorized(r *http.Request) bool {
+	return g.cfg.Token == "" || sameToken(bearer(r.Header.Get("Authorization")), g.cfg.Token)
+}
+
+func (g *guard) challenge(w http.ResponseWriter, r *http.Request) {
+	ask := `Bearer realm="` + Name + `"`
+	if bearer(r.Header.Get("Authorization")) != "" {
+		ask += `, error="invalid_token"`
+	}
+	w.Header().Set("WWW-Authenticate", ask)
+	refuse(http.StatusUnauthorized, "send the token of this server (--auth-token-file) as Authorization: Bearer TOKEN").write(w)
+}
+
+// admit takes a slot for the request; release gives it back, once.
+func (g *guard) admit(w http.ResponseWriter, r *http.Request) (release func(), f *httpFault) {
+	slot := &g.slots.posts
+	switch {
+	case r.Method == http.MethodGet:
+		slot = &g.slots.streams
+	case r.Method != http.MethodPost:
+		return func() {}, nil
+	}
+	release, ok := slot.take()
+	if !ok {
+		return nil, busy(w)
+	}
+	if r.Method == http.MethodPost && !isJSON(r) {
+		release()
+		return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type must be application/json")
+	}
+	return release, nil
+}
+
+func busy(w http.ResponseWriter) *httpFault {
+	w.Header().Set("Retry-After", "1")
+	return refuse(http.StatusTooManyRequests, "this server is busy: 256 requests and 256 streams are served at a time; try again")
+}
+
+func isJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}

@@ -1,0 +1,63 @@
+package baseagent
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/internal/plan"
+)
+
+type updatePlanIn struct {
+	Steps       []step `json:"steps" also:"plan" doc:"The whole plan, in order; it replaces the last one."`
+	Explanation string `json:"explanation,omitempty" doc:"Why the plan changed."`
+	ListID      string `json:"listId,omitempty" doc:"Which plan; without it a client that has no session starts a new one."`
+}
+
+type step struct {
+	Description string      `json:"description" also:"step" doc:"What is to be done, in a few words."`
+	Status      plan.Status `json:"status" enum:"pending,in_progress,completed" doc:"How far it is."`
+}
+
+// steps is the plan of a session.
+var steps = tools.NewState(func() *plan.Plan { return &plan.Plan{} })
+
+var updatePlan = tools.Define(tools.Info{
+	Name: "update_plan", Title: "Update plan",
+	Effect: tools.Sets, Lane: tools.LaneList, NoOutputSchema: true,
+	Description: "Keep a visible plan for work of several steps. Send the whole plan each time: short steps, one in progress, tick as you go.",
+	Adapt:       tools.AdaptListID,
+}, func(ctx context.Context, env *tools.Env, in updatePlanIn) (string, error) {
+	list := make([]plan.Step, len(in.Steps))
+	for i, s := range in.Steps {
+		list[i] = plan.Step(s)
+	}
+	kept, id, err := steps.Find(ctx, env, in.ListID)
+	if err != nil {
+		return "", err
+	}
+	if err := kept.Replace(list); err != nil {
+		return "", blank(err)
+	}
+	text := "Plan cleared."
+	if len(list) > 0 {
+		text = "Plan updated:\n" + plan.Render(list)
+	}
+	if strings.TrimSpace(in.Explanation) != "" {
+		text += "\n\nReason: " + plan.OneLine(in.Explanation)
+	}
+	if id != "" {
+		text += "\nlistId: " + id
+	}
+	return text, nil
+})
+
+// blank names the place of a step without a description.
+func blank(err error) error {
+	var none *plan.BlankError
+	if errors.As(err, &none) {
+		return tools.Errorf(tools.BadInput, "", "steps[%d].description must not be blank.", none.Index)
+	}
+	return err
+}

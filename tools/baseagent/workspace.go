@@ -1,0 +1,78 @@
+package baseagent
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools/internal/search"
+)
+
+// A workspace is the files as a search sees them.
+type workspace struct {
+	files *sandbox.FS
+	rel   string // the path of the call, cleaned
+	given string // and as it was given, for errors
+}
+
+func (w workspace) Open(path string) (search.Dir, search.File, error) {
+	if path == w.rel {
+		path = w.given
+	}
+	d, err := w.files.OpenDir(path)
+	if err == nil {
+		return dir{d}, nil, nil
+	}
+	if !errors.Is(err, sandbox.ErrNotDirectory) {
+		return nil, nil, err
+	}
+	f, err := w.files.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, file{f}, nil
+}
+
+type dir struct{ *sandbox.Dir }
+
+func (d dir) ReadDir() ([]search.Entry, error) {
+	list, err := d.Entries()
+	entries := make([]search.Entry, len(list))
+	for i, e := range list {
+		entries[i] = search.Entry{Name: e.Name(), Kind: kindOf(e.Type())}
+	}
+	return entries, err
+}
+
+func kindOf(mode fs.FileMode) search.Kind {
+	switch {
+	case mode.IsRegular():
+		return search.Regular
+	case mode.IsDir():
+		return search.Directory
+	case mode&fs.ModeSymlink != 0:
+		return search.Link
+	}
+	return search.Special
+}
+
+func (d dir) OpenDir(name string) (search.Dir, error) {
+	sub, err := d.Dir.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return dir{sub}, nil
+}
+
+func (d dir) OpenFile(name string) (search.File, error) {
+	f, err := d.Dir.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return file{f}, nil
+}
+
+type file struct{ *sandbox.File }
+
+func (f file) ModTime() (time.Time, error) { return f.File.ModTime(), nil }

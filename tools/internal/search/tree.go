@@ -1,0 +1,53 @@
+package search
+
+import (
+	"io"
+	"time"
+)
+
+// Kind says what a directory entry is, without following links.
+type Kind uint8
+
+// The kinds of entries. Special is a FIFO, a socket or a device.
+const (
+	Regular Kind = iota
+	Directory
+	Link
+	Special
+)
+
+// An Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Kind Kind
+}
+
+// A Tree is a workspace. What it hides is neither listed nor opened.
+type Tree interface {
+	// Open opens what path names: slash separated, cleaned, relative to the
+	// workspace, "." for the workspace itself. Links on the way are followed
+	// as far as they stay inside. Exactly one of the results is not nil.
+	Open(path string) (Dir, File, error)
+}
+
+// A Dir is an open directory. Its methods are called from several goroutines,
+// ReadDir at most once.
+type Dir interface {
+	// ReadDir returns all entries but "." and "..", in any order. With an
+	// error it may return those it could read.
+	ReadDir() ([]Entry, error)
+	// OpenDir opens a child directory. A link is an error.
+	OpenDir(name string) (Dir, error)
+	// OpenFile opens a child file for reading without ever blocking. A link
+	// is an error, and so is anything that is not a regular file, at the
+	// latest when it is read.
+	OpenFile(name string) (File, error)
+	Close() error
+}
+
+// A File is an open regular file.
+type File interface {
+	io.ReadCloser
+	// ModTime returns the time of the last change of the content.
+	ModTime() (time.Time, error)
+}

@@ -1,0 +1,248 @@
+package vski_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/server"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Watchdog()
+	os.Exit(m.Run())
+}
+
+type result struct {
+	Success  bool
+	Error    *string
+	Stdout   string
+	Stderr   string
+	ExitCode int  `json:"exit_code"`
+	TimedOut bool `json:"timed_out"`
+}
+
+// world is a server whose home directory is the test's own.
+type world struct {
+	*testing.T
+	home, ws string
+	server   *server.Server
+}
+
+func newWorld(t *testing.T, mode sandbox.Mode) *world {
+	t.Helper()
+	w := &world{T: t, home: t.TempDir(), ws: t.TempDir()}
+	t.Setenv("HOME", w.home)
+	t.Setenv("ZDOTDIR", "")
+	os.Unsetenv("ZDOTDIR")
+	s, err := server.New(server.Config{Workspace: w.ws, Tools: []string{"vski"}, Sandbox: mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	w.server = s
+	return w
+}
+
+func (w *world) rc(shell, text string) {
+	w.Helper()
+	if err := os.WriteFile(filepath.Join(w.home, "."+shell+"rc"), []byte(text), 0o644); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) exec(ctx context.Context, args map[string]any) (r result) {
+	w.Helper()
+	answer, err := w.server.Call(ctx, "exec", args)
+	if err != nil {
+		w.Fatal(err)
+	}
+	text := answer.Content[0].(mcp.TextContent).Text
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		w.Fatalf("%v: %s", err, text)
+	}
+	if answer.IsError != (r.Error != nil) {
+		w.Errorf("isError is %v: %s", answer.IsError, text)
+	}
+	return r
+}
+
+// eachShell runs a test for every shell with rc files that is installed.
+func eachShell(t *testing.T, do func(*world, string)) {
+	found := false
+	for _, shell := range []string{"bash", "zsh"} {
+		if _, err := osexec.LookPath(shell); err != nil {
+			continue
+		}
+		found = true
+		t.Run(shell, func(t *testing.T) { do(newWorld(t, sandbox.Off), shell) })
+	}
+	if !found {
+		t.Skip("needs bash or zsh")
+	}
+}
+
+const probe = `hello; echo "$PLAIN|$FROM_CALL|$#|$?"; trap 'echo trapped' EXIT; exit 5`
+
+// However the rc file ends, the command runs, sees what it set, and decides the
+// exit code.
+func TestRCFile(t *testing.T) {
+	const defines = "PLAIN=plain; export FROM_CALL=rc; hello() { echo 'hello from the rc'; }\necho noise; echo noise >&2\n"
+	for name, end := range map[string]string{
+		"as usual": "", "fails": "false", "returns": "return 3", "guard": "[[ $- == *i* ]] || return", "exits": "exit 7", "exits with 0": "exit",
+		"set -e": "set -e\nfalse", "set -u": "set -u; echo $NO_SUCH_VARIABLE",
+		"elsewhere": "cd /", "its own EXIT trap": "trap 'echo bye; exit 9' EXIT", "ends in a child": "(exit 3)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachShell(t, func(w *world, shell string) {
+				w.rc(shell, defines+end+"\n")
+				command := probe + "\n"
+				if name == "elsewhere" {
+					command = `[ "$PWD" = "$WS" ] || exit 99; ` + command
+				}
+				real, _ := filepath.EvalSymlinks(w.ws)
+				r := w.exec(t.Context(), map[string]any{"command": command, "shell": shell,
+					"env": map[string]any{"FROM_CALL": "it's\nmine", "WS": real}})
+				trapped := "trapped\n"
+				if shell == "zsh" && strings.HasPrefix(name, "exits") {
+					trapped = "" // zsh runs no EXIT trap of a subshell of one
+				}
+				if want := "hello from the rc\nplain|it's\nmine|0|0\n" + trapped; r.Stdout != want || r.Stderr != "" || r.ExitCode != 5 {
+					t.Errorf("%s: got %+v, want %q", shell, r, want)
+				}
+			})
+		})
+	}
+}
+
+// An rc file that fails for good neither keeps the command from running nor
+// makes it run twice.
+func TestRCFileFailsForGood(t *testing.T) {
+	eachShell(t, func(w *world, shell string) {
+		for _, rc := range []string{"set -u\necho $NO_SUCH_VARIABLE", ": ${NO_SUCH_VARIABLE:?}", "if", "exit 3", "set -e; false"} {
+			w.rc(shell, rc+"\n")
+			if r := w.exec(t.Context(), map[string]any{"command": "echo once; (exit 4)", "shell": shell}); r.Stdout != "once\n" || r.ExitCode != 4 {
+				t.Errorf("%s, %s: %+v", shell, rc, r)
+			}
+		}
+	})
+}
+
+// The same command without the rc file shows that the test above proves something.
+func TestWithoutRCFile(t *testing.T) {
+	eachShell(t, func(w *world, shell string) {
+		w.rc(shell, "PLAIN=plain\n")
+		for _, args := range []map[string]any{
+			{"source_rc": false},
+			{"env": map[string]any{"HOME": w.ws}},
+			{"shell": "sh"},
+		} {
+			args["command"] = `echo "[$PLAIN]"`
+			if args["shell"] == nil {
+				args["shell"] = shell
+			}
+			if r := w.exec(t.Context(), args); r.Stdout != "[]\n" || r.ExitCode != 0 {
+				t.Errorf("%v: %+v", args, r)
+			}
+		}
+	})
+}
+
+// HOME and ZDOTDIR of the call say where the rc file is.
+func TestRCFileOfTheCall(t *testing.T) {
+	eachShell(t, func(w *world, shell string) {
+		other := t.TempDir()
+		if err := os.WriteFile(filepath.Join(other, "."+shell+"rc"), []byte("PLAIN=other\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		w.rc(shell, "PLAIN=plain\n")
+		variable := map[string]string{"bash": "HOME", "zsh": "ZDOTDIR"}[shell]
+		r := w.exec(t.Context(), map[string]any{"command": `echo "$PLAIN $` + variable + `"`, "shell": shell, "env": map[string]any{variable: other}})
+		if r.Stdout != "other "+other+"\n" {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// Confined commands do not see other directories; the rc file is read all the same.
+func TestRCFileWhereHomeIsHidden(t *testing.T) {
+	w := newWorld(t, sandbox.Auto)
+	w.rc("bash", "PLAIN=plain\n")
+	for _, env := range []map[string]any{{}, {"HOME": w.home}} {
+		if r := w.exec(t.Context(), map[string]any{"command": "echo $PLAIN", "env": env}); r.Stdout != "plain\n" {
+			t.Errorf("%v: %+v", env, r)
+		}
+	}
+}
+
+// An rc file that sets nothing leaves no trace.
+func TestRCFileLeavesNoTrace(t *testing.T) {
+	eachShell(t, func(w *world, shell string) {
+		w.rc(shell, "")
+		for _, command := range []string{
+			"env | LC_ALL=C sort", "set", "trap; alias; echo $- $0 $#", "declare -f", "ls /proc/self/fd", "echo $?; echo \"$LINENO\"",
+			"if", "exit 300", "kill -9 $$", "echo 'a\n\"b' | cat -A", `f() { return 4; }; f`, "trap 'echo t' EXIT", "no-such-program",
+		} {
+			args := map[string]any{"command": command, "shell": shell, "env": map[string]any{"A": "1", "b.c": "2", "IFS": "x"}}
+			with := w.exec(t.Context(), args)
+			args["source_rc"] = false
+			without := w.exec(t.Context(), args)
+			if a, b := comparable(with), comparable(without); a != b {
+				t.Errorf("%s, %s: with the rc file\n%s\nwithout\n%s", shell, command, a, b)
+			}
+		}
+	})
+}
+
+// comparable is a result without the variables in which a shell keeps account of
+// what it ran: sourcing anything, however, changes those.
+func comparable(r result) string {
+	raw, _ := json.Marshal(r)
+	var out []string
+	for _, line := range strings.Split(strings.ReplaceAll(string(raw), `\n`, "\n"), "\n") {
+		name, _, _ := strings.Cut(line, "=")
+		switch strings.TrimPrefix(name, `{"Success":true,"Error":null,"Stdout":"`) {
+		case "_", "SHLVL", "TMPDIR", "PPID", "$", "RANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "TTYIDLE",
+			"BASH_ARGC", "PIPESTATUS", "pipestatus", "BASHPID", "!", "options", "HISTCMD", "'$'":
+		default:
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// Time that is up, or a cancel, while the rc file runs: the command never starts,
+// not even by way of EXIT traps.
+func TestRCFileMeetsTheDeadline(t *testing.T) {
+	eachShell(t, func(w *world, shell string) {
+		for name, rc := range map[string]string{"sleeps": "sleep 60", "loops": "while :; do :; done", "waits for a stubborn child": "(trap '' TERM; sleep 60)"} {
+			started := filepath.Join(w.ws, "started")
+			w.rc(shell, "echo ran >> "+filepath.Join(w.ws, "rc-ran")+"\n"+rc+"\nexit 1\n")
+			args := map[string]any{"command": "touch started", "shell": shell, "timeout": 1.0}
+			if r := w.exec(t.Context(), args); !r.TimedOut || *r.Error != "Command timed out after 1 seconds" || r.ExitCode != -1 {
+				t.Errorf("%s: %+v", name, r)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			args["timeout"] = 50.0
+			if r := w.exec(ctx, args); r.Error == nil || r.TimedOut {
+				t.Errorf("%s, cancelled: %+v", name, r)
+			}
+			cancel()
+			if _, err := os.Stat(started); err == nil {
+				t.Errorf("%s: the command was started", name)
+			}
+			if _, err := os.Stat(filepath.Join(w.ws, "rc-ran")); err != nil {
+				t.Errorf("%s: the rc file was not read", name)
+			}
+			os.Remove(started)
+		}
+	})
+}

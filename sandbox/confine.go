@@ -20,6 +20,10 @@ const (
 	Auto   Mode = "auto"   // by the kernel as far as it can; where it cannot, not, and that is said
 	Strict Mode = "strict" // by the kernel, proven by a self-test; otherwise commands are refused
 	Off    Mode = "off"    // not at all
+
+	// Isolate: in namespaces, where nothing exists but what commands may reach;
+	// proven by a self-test, otherwise commands are refused.
+	Isolate Mode = "isolate"
 )
 
 // A Status says what a self-test proved of the confinement.
@@ -28,8 +32,17 @@ type Status = confine.Status
 // A Check is one promise of a Status.
 type Check = confine.Check
 
-// ErrUnconfined: commands are refused because the mode is Strict and this
-// machine does not confine them. It comes wrapped with what is missing.
+// A Tier is the mechanism that confines commands.
+type Tier = confine.Tier
+
+// The tiers: see [confine.Confiner] and [confine.Isolator].
+const (
+	Threads    = confine.Threads
+	Namespaces = confine.Namespaces
+)
+
+// ErrUnconfined: commands are refused because the mode is Strict or Isolate and
+// this machine does not confine them so. It comes wrapped with what is missing.
 var ErrUnconfined = errors.New("commands are refused because they cannot be confined here")
 
 // Harden is for the first lines of a server's main: what the process inherited
@@ -41,6 +54,7 @@ func Harden() error { return confine.Harden() }
 type confinement struct {
 	cfg   Config
 	ready func() error // nil: commands are confined
+	tier  Tier         // by which mechanism; set by ready
 }
 
 func newConfinement(cfg Config) *confinement {
@@ -49,17 +63,40 @@ func newConfinement(cfg Config) *confinement {
 	return c
 }
 
-// decide tells why commands are not confined, nil when they are.
+// tiers lists the mechanisms that a mode accepts, the preferred first.
+func (m Mode) tiers() []Tier {
+	if m == Isolate {
+		return []Tier{Namespaces}
+	}
+	return []Tier{Threads, Namespaces}
+}
+
+// proof reports whether a mode refuses commands unless a self-test has passed.
+func (m Mode) proof() bool { return m == Strict || m == Isolate }
+
+// decide chooses the tier, and tells why commands are not confined, nil when they are.
 func (c *confinement) decide() error {
 	if c.cfg.Sandbox == Off {
 		return errors.New("switched off with --sandbox off")
 	}
+	var reasons []string
+	for _, c.tier = range c.cfg.Sandbox.tiers() {
+		err := c.try()
+		if err == nil {
+			return nil
+		}
+		reasons = append(reasons, err.Error())
+	}
+	return errors.New(strings.Join(reasons, "; "))
+}
+
+func (c *confinement) try() error {
 	cage, err := c.cage()
 	if err != nil {
 		return err
 	}
 	defer cage.Close()
-	if c.cfg.Sandbox == Strict {
+	if c.cfg.Sandbox.proof() {
 		return cage.SelfTest()
 	}
 	return nil
@@ -70,17 +107,30 @@ func (c *confinement) confined() bool { return c.ready() == nil }
 
 // refuse returns the error that keeps any command from running, nil for none.
 func (c *confinement) refuse() error {
-	if err := c.ready(); err != nil && c.cfg.Sandbox == Strict {
+	if err := c.ready(); err != nil && c.cfg.Sandbox.proof() {
 		return fmt.Errorf("%w: %w", ErrUnconfined, err)
 	}
 	return nil
 }
 
 // A cage is the confinement of one session: the policy with its private
-// directories, ready for the kernel.
+// directories, ready for the kernel in one of the tiers.
 type cage struct {
-	*confine.Confiner
+	jail
 	policy confine.Policy
+}
+
+// A jail is a *confine.Confiner or a *confine.Isolator.
+type jail interface {
+	Status() Status
+	SelfTest() error
+	Close() error
+}
+
+// jails make one for each tier.
+var jails = map[Tier]func(confine.Isolation) (jail, error){
+	Threads:    func(in confine.Isolation) (jail, error) { return confine.New(in.Policy, confine.Options{}) },
+	Namespaces: func(in confine.Isolation) (jail, error) { return confine.NewIsolator(in) },
 }
 
 func (c *confinement) cage(private ...string) (*cage, error) { return c.wider(nil, nil, private...) }
@@ -94,16 +144,17 @@ func (c *confinement) wider(read, write []string, private ...string) (*cage, err
 		AllowRead: slices.Concat(c.cfg.AllowRead, read), AllowWrite: slices.Concat(c.cfg.AllowWrite, write), Network: c.cfg.Network,
 		Resolve: filepath.EvalSymlinks,
 	})
-	confiner, err := confine.New(policy, confine.Options{})
+	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir})
 	if err != nil {
 		return nil, err
 	}
-	return &cage{confiner, policy}, nil
+	return &cage{made, policy}, nil
 }
 
 // explain tells what the sandbox refused a command that failed, a sentence each.
 func (c *cage) explain(dir, stderr string, refusals []confine.Refusal) []string {
-	x := confine.Explainer{Policy: c.policy, Dir: dir, Resolve: filepath.EvalSymlinks}
+	_, hidden := c.jail.(*confine.Isolator)
+	x := confine.Explainer{Policy: c.policy, Dir: dir, Resolve: filepath.EvalSymlinks, Hidden: hidden}
 	return x.Explain(stderr, refusals)
 }
 
@@ -117,7 +168,7 @@ func (c *cage) explainProgram(path string) string {
 }
 
 // Confined tells whether commands are confined by the kernel, and if not, why.
-// Without a command so far it is a first look: nothing is tried out.
+// Without a command so far it is a first look: little is tried out.
 func (c *Commands) Confined() (ok bool, why string) {
 	if err := c.confinement.ready(); err != nil {
 		return false, err.Error()
@@ -144,7 +195,7 @@ func (c *Commands) SelfTest() (Status, error) {
 	return cage.Status(), nil
 }
 
-// Rules says in two sentences what commands may reach, for whoever writes them.
+// Rules says in a few sentences what commands may reach, for whoever writes them.
 func (c *Commands) Rules() string {
 	if ok, _ := c.Confined(); !ok {
 		return "Commands run with the rights of the user who started the server: nothing confines them here."
@@ -152,6 +203,9 @@ func (c *Commands) Rules() string {
 	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, which are private and temporary, and read besides only the system's programs and libraries."
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
+	}
+	if c.confinement.tier == Namespaces {
+		rules += " What a command leaves running goes on, but later commands cannot see or signal it."
 	}
 	if c.cfg.Network {
 		return rules

@@ -4,22 +4,47 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
-// confinedShell is a shell whose commands are confined, or the test is skipped.
+// confinedShell is a shell whose commands are confined by Landlock, or the test
+// is skipped.
 func confinedShell(t *testing.T, cfg Config) *Shell {
 	t.Helper()
 	cfg.Sandbox = Auto
+	return shellOf(t, Threads, cfg)
+}
+
+// isolatedShell is a shell whose commands are in namespaces, or the test is skipped.
+func isolatedShell(t *testing.T, cfg Config) *Shell {
+	t.Helper()
+	cfg.Sandbox = Isolate
+	return shellOf(t, Namespaces, cfg)
+}
+
+func shellOf(t *testing.T, tier Tier, cfg Config) *Shell {
+	t.Helper()
 	s, c := newShell(t, cfg)
 	if ok, why := c.Confined(); !ok {
 		t.Skip("commands are not confined here: ", why)
 	}
+	if c.confinement.tier != tier {
+		t.Skipf("commands are confined by %s here, not by %s", c.confinement.tier, tier)
+	}
 	return s
+}
+
+// inEachTier runs a test in both.
+func inEachTier(t *testing.T, test func(*testing.T, func(*testing.T, Config) *Shell)) {
+	t.Run(string(Threads), func(t *testing.T) { test(t, confinedShell) })
+	t.Run(string(Namespaces), func(t *testing.T) { test(t, isolatedShell) })
 }
 
 // outside is a file that no policy allows, with its content.
@@ -32,12 +57,14 @@ func outside(t *testing.T) string {
 	return path
 }
 
-func TestConfinedCommands(t *testing.T) {
+func TestConfinedCommands(t *testing.T) { inEachTier(t, testConfinedCommands) }
+
+func testConfinedCommands(t *testing.T, shell func(*testing.T, Config) *Shell) {
 	secret := outside(t)
 	if data, err := os.ReadFile(secret); err != nil || string(data) != "sesame" {
 		t.Fatal("the control must be able to read it:", err)
 	}
-	s := confinedShell(t, Config{})
+	s := shell(t, Config{})
 	for name, script := range map[string]string{
 		"read outside":   "cat " + secret,
 		"write outside":  "echo x > " + filepath.Dir(secret) + "/new",
@@ -45,7 +72,7 @@ func TestConfinedCommands(t *testing.T) {
 		"link outside":   "ln -s " + secret + " l && cat l",
 		"server's env":   "cat /proc/$PPID/environ",
 		"network":        "exec 3<>/dev/tcp/192.0.2.1/80",
-		"signal outside": "kill -0 $PPID",
+		"signal outside": fmt.Sprintf("kill -0 %d", os.Getpid()),
 	} {
 		res := run(t, s, Command{Name: "bash", Args: []string{"-c", script}, Stdout: true, Stderr: true})
 		if out, _ := res.Stdout.Text(100); res.ExitCode == 0 || strings.Contains(out, "sesame") {
@@ -69,9 +96,11 @@ func TestConfinedCommands(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreTold(t *testing.T) {
+func TestRefusalsAreTold(t *testing.T) { inEachTier(t, testRefusalsAreTold) }
+
+func testRefusalsAreTold(t *testing.T, shell func(*testing.T, Config) *Shell) {
 	secret := outside(t)
-	s := confinedShell(t, Config{})
+	s := shell(t, Config{})
 	res := run(t, s, sh("cat "+secret))
 	want := "blocked by the sandbox: read " + secret + " (outside the workspace; start the server with --allow-read " + secret + " to permit it)"
 	if len(res.Refused) != 1 || res.Refused[0] != want {
@@ -81,32 +110,36 @@ func TestRefusalsAreTold(t *testing.T) {
 		t.Errorf("nothing was refused: %q", res.Refused)
 	}
 	res = run(t, s, Command{Name: "bash", Args: []string{"-c", "exec 3<>/dev/tcp/192.0.2.1/80"}, Stderr: true})
-	if len(res.Refused) == 0 || !strings.Contains(res.Refused[0], "192.0.2.1") || !strings.Contains(res.Refused[0], "--network allow") {
+	if len(res.Refused) == 0 || !strings.Contains(res.Refused[0], "192.0.2.1") && s.c.confinement.tier == Threads || !strings.Contains(res.Refused[0], "--network allow") {
 		t.Errorf("told %q of the network", res.Refused)
 	}
 }
 
-func TestAllowedPaths(t *testing.T) {
+func TestAllowedPaths(t *testing.T) { inEachTier(t, testAllowedPaths) }
+
+func testAllowedPaths(t *testing.T, shell func(*testing.T, Config) *Shell) {
 	secret := outside(t)
-	s := confinedShell(t, Config{AllowRead: []string{secret}})
+	s := shell(t, Config{AllowRead: []string{secret}})
 	if res := run(t, s, sh("cat "+secret)); res.ExitCode != 0 {
 		t.Errorf("AllowRead must permit reading: %v", res.Refused)
 	}
 	if res := run(t, s, sh("echo x > "+secret)); res.ExitCode == 0 {
 		t.Error("AllowRead must not permit writing")
 	}
-	s = confinedShell(t, Config{AllowWrite: []string{filepath.Dir(secret)}})
+	s = shell(t, Config{AllowWrite: []string{filepath.Dir(secret)}})
 	if res := run(t, s, sh("echo x > "+secret+" && touch "+filepath.Dir(secret)+"/new")); res.ExitCode != 0 {
 		t.Errorf("AllowWrite must permit writing: %v", res.Refused)
 	}
 }
 
-func TestProgramsOutsideAreRefused(t *testing.T) {
+func TestProgramsOutsideAreRefused(t *testing.T) { inEachTier(t, testProgramsOutsideAreRefused) }
+
+func testProgramsOutsideAreRefused(t *testing.T, shell func(*testing.T, Config) *Shell) {
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := confinedShell(t, Config{})
+	s := shell(t, Config{})
 	_, err := s.Run(t.Context(), Command{Name: program})
 	var start *StartError
 	if !errors.As(err, &start) || !errors.Is(err, ErrNotExecutable) || !strings.Contains(start.Hint(), "--allow-read "+program) {
@@ -115,8 +148,10 @@ func TestProgramsOutsideAreRefused(t *testing.T) {
 }
 
 // TestPrivateDirectoriesComeBack: a command may remove them, the next has new ones.
-func TestPrivateDirectoriesComeBack(t *testing.T) {
-	s := confinedShell(t, Config{})
+func TestPrivateDirectoriesComeBack(t *testing.T) { inEachTier(t, testPrivateDirectoriesComeBack) }
+
+func testPrivateDirectoriesComeBack(t *testing.T, shell func(*testing.T, Config) *Shell) {
+	s := shell(t, Config{})
 	run(t, s, sh("rm -rf $TMPDIR $HOME"))
 	if res := run(t, s, sh("echo x > $TMPDIR/f && echo x > ~/f")); res.ExitCode != 0 {
 		t.Errorf("%v %s", res.Refused, res.Stderr.Head)
@@ -145,8 +180,10 @@ func TestModes(t *testing.T) {
 	}
 }
 
-func TestSelfTest(t *testing.T) {
-	s := confinedShell(t, Config{})
+func TestSelfTest(t *testing.T) { inEachTier(t, testSelfTest) }
+
+func testSelfTest(t *testing.T, shell func(*testing.T, Config) *Shell) {
+	s := shell(t, Config{})
 	status, err := s.c.SelfTest()
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +195,77 @@ func TestSelfTest(t *testing.T) {
 	}
 	if rules := s.c.Rules(); !strings.Contains(rules, "$TMPDIR") || !strings.Contains(rules, "no network") {
 		t.Error(rules)
+	}
+}
+
+// without makes a tier fail, as on a machine that lacks it.
+func without(t *testing.T, tier Tier) {
+	t.Helper()
+	real := jails[tier]
+	jails[tier] = func(confine.Isolation) (jail, error) { return nil, errors.New("there is no " + string(tier)) }
+	t.Cleanup(func() { jails[tier] = real })
+}
+
+// TestTiers: which one each mode takes, on machines that lack some.
+func TestTiers(t *testing.T) {
+	isolatedShell(t, Config{})
+	confinedShell(t, Config{})
+	both := []Tier{Threads, Namespaces}
+	for _, tt := range []struct {
+		mode    Mode
+		lacks   []Tier
+		want    Tier
+		refuses bool
+	}{
+		{Auto, nil, Threads, false},
+		{Auto, []Tier{Threads}, Namespaces, false},
+		{Auto, both, "", false},
+		{Strict, nil, Threads, false},
+		{Strict, []Tier{Threads}, Namespaces, false},
+		{Strict, both, "", true},
+		{Isolate, []Tier{Threads}, Namespaces, false},
+		{Isolate, []Tier{Namespaces}, "", true},
+	} {
+		t.Run(fmt.Sprint(tt.mode, tt.lacks), func(t *testing.T) {
+			for _, tier := range tt.lacks {
+				without(t, tier)
+			}
+			s, c := newShell(t, Config{Sandbox: tt.mode})
+			if ok, why := c.Confined(); ok != (tt.want != "") || ok && c.confinement.tier != tt.want {
+				t.Fatalf("confined %v by %s, want %q: %s", ok, c.confinement.tier, tt.want, why)
+			}
+			_, err := s.Run(t.Context(), sh("true"))
+			if errors.Is(err, ErrUnconfined) != tt.refuses || !tt.refuses && err != nil {
+				t.Errorf("a command: %v", err)
+			}
+			if status, err := c.SelfTest(); tt.want != "" && (err != nil || status.Tier != tt.want || !status.Enforced()) {
+				t.Errorf("%+v %v", status, err)
+			}
+		})
+	}
+}
+
+// TestIsolatedSession: what commands of one session have in common.
+func TestIsolatedSession(t *testing.T) {
+	s, other := isolatedShell(t, Config{}), isolatedShell(t, Config{})
+	run(t, s, sh("echo mine > /tmp/f"))
+	if res := run(t, s, sh("cat /tmp/f")); string(res.Stdout.Head) != "mine\n" {
+		t.Errorf("the session's /tmp: %q", res.Stderr.Head)
+	}
+	if res := run(t, other, sh("cat /tmp/f")); res.ExitCode == 0 {
+		t.Error("another session sees it")
+	}
+	if rules := s.c.Rules(); !strings.Contains(rules, "later commands cannot") {
+		t.Error(rules)
+	}
+	hosts := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(hosts, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	res := run(t, s, sh("touch /usr/x; cat "+hosts+" /no/such"))
+	told := strings.Join(res.Refused, "\n")
+	if len(res.Refused) != 2 || !strings.Contains(told, "write /usr/x") || !strings.Contains(told, "read "+hosts) {
+		t.Errorf("told %q", told)
 	}
 }
 
@@ -178,5 +286,27 @@ func TestNoPlaceForTemporaryFiles(t *testing.T) {
 		if res := run(t, s, sh("true")); res.ExitCode != 0 {
 			t.Errorf("%s: with a place a command answered %+v", mode, res)
 		}
+	}
+}
+
+// TestNoCageNoCommand: when the cage of a session cannot be made, none of its
+// commands runs, neither the first nor a later one.
+func TestNoCageNoCommand(t *testing.T) {
+	s := confinedShell(t, Config{})
+	if err := s.c.confinement.ready(); err != nil {
+		t.Fatal(err)
+	}
+	tier := s.c.confinement.tier
+	works := jails[tier]
+	defer func() { jails[tier] = works }()
+	jails[tier] = func(confine.Isolation) (jail, error) { return nil, errors.New("no more descriptors") }
+	for range 3 {
+		if res, err := s.Run(t.Context(), sh("echo free")); err == nil || len(res.Stdout.Head) > 0 {
+			t.Fatalf("a command ran without a cage: %+v, %v", res, err)
+		}
+	}
+	jails[tier] = works
+	if res := run(t, s, sh("echo caged")); res.ExitCode != 0 {
+		t.Error("a cage that can be made again must be made")
 	}
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
-// cagedStarter starts a program in a domain of its own, which the kernel keeps
-// to the session's policy.
+// cagedStarter starts a program where the kernel keeps it to the session's policy.
 type cagedStarter struct{ cage *cage }
 
 func (s cagedStarter) start(l launch) (tree, error) {
+	if isolator, ok := s.cage.jail.(*confine.Isolator); ok {
+		return startIsolated(isolator, l)
+	}
 	t := &caged{group: newGroup(l, nil)}
-	domain, err := s.cage.Start(func() (int, error) {
+	domain, err := s.cage.jail.(*confine.Confiner).Start(func() (int, error) {
 		err := t.begin()
 		return t.pid, err
 	})

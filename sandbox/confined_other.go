@@ -9,13 +9,4 @@ import (
 // cagedStarter does not exist here: no cage can be made.
 type cagedStarter struct{ cage *cage }
 
-// A caged tree does not exist here either.
-type caged struct {
-	tree
-	launch
-}
-
-func (*caged) gone() <-chan struct{}       { return nil }
-func (*caged) refusals() []confine.Refusal { return nil }
-
 func (cagedStarter) start(launch) (tree, error) { return nil, confine.ErrUnavailable }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 import (
@@ -13,7 +15,7 @@ const testMode = "SANDBOX_TEST_MODE"
 
 // TestMain also plays a server that is killed, for the tests of the watchdog.
 func TestMain(m *testing.M) {
-	Watchdog()
+	Helpers()
 	if script := os.Getenv("SANDBOX_TEST_SERVER"); script != "" {
 		serveForTest(script)
 	}

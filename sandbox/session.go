@@ -108,8 +108,9 @@ func (s *session) make(c *Commands) error {
 		s.env = s.private(c.env(), c.confinement.confined())
 		c.guard.dirBegins(dir)
 	}
-	if _, err := os.Lstat(s.tmp); err == nil {
-		return nil
+	_, err := os.Lstat(s.tmp)
+	if err == nil && (s.cage != nil || !c.confinement.confined()) {
+		return nil // where making the cage failed, it is tried again: nothing runs without
 	}
 	if err := os.MkdirAll(s.tmp, 0o700); err != nil {
 		return err

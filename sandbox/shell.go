@@ -33,6 +33,8 @@ type Shell struct {
 // A job is one command that was started.
 type job struct {
 	tree    tree
+	cage    *cage  // nil: not confined
+	dir     string // where it was started
 	out     [2]*capture
 	pipes   []*os.File    // our ends
 	drained chan struct{} // closed when no process holds the pipes any more
@@ -190,6 +192,7 @@ func (s *Shell) spawn(j *job, c *Command, l launch) error {
 		l.files[i] = write
 		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
 	}
+	j.cage, j.dir = l.cage, l.dir
 	var err error
 	if j.tree, err = s.starter(l).start(l); err != nil {
 		j.hangUp()
@@ -267,8 +270,10 @@ func startError(c *Command, l launch, err error) error {
 		}
 	}
 	refused := ""
-	if errors.Is(err, ErrNotExecutable) && l.cage != nil {
-		refused = l.cage.explainProgram(l.path)
+	if l.cage != nil && (errors.Is(err, ErrNotExecutable) || errors.Is(err, ErrNoProgram)) {
+		if refused = l.cage.explainProgram(l.path); refused != "" {
+			err = ErrNotExecutable // it was found, but where commands do not see it
+		}
 	}
 	return &StartError{Command: c.Name, What: c.Name, Err: err, Refused: refused}
 }
@@ -321,7 +326,9 @@ func (s *Shell) awaitPipes(j *job) {
 			return
 		case <-grace.C:
 		}
-		if !slices.ContainsFunc(j.pipes, pending) || round > 0 && j.tree.survivors() {
+		// Without survivors the end of the pipes is near, however busy the machine.
+		idle := !slices.ContainsFunc(j.pipes, pending)
+		if j.tree.survivors() && (idle || round > 0) {
 			return
 		}
 		grace.Reset(s.c.limits.PipeGrace)
@@ -343,11 +350,11 @@ func (j *job) over() bool {
 
 // refused tells what the sandbox kept a failed command from.
 func (j *job) refused(stderr Output) []string {
-	t, ok := j.tree.(*caged)
+	t, ok := j.tree.(confinedTree)
 	if !ok {
 		return nil
 	}
-	return t.cage.explain(t.dir, ValidText(stderr.Head)+ValidText(stderr.Tail), t.refusals())
+	return j.cage.explain(j.dir, ValidText(stderr.Head)+ValidText(stderr.Tail), t.refusals())
 }
 
 // settle lets go of an ended command, or keeps it until its survivors end.
@@ -359,7 +366,7 @@ func (s *Shell) settle(j *job) {
 		s.left = append(s.left, j)
 	}
 	s.mu.Unlock()
-	switch t, ok := j.tree.(*caged); {
+	switch t, ok := j.tree.(confinedTree); {
 	case over:
 		j.tree.release()
 	case ok:

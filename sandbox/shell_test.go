@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,16 +21,23 @@ import (
 	"time"
 )
 
-// TestWithoutConfinement runs the tests of commands once more, as on a machine
-// whose kernel confines nothing.
-func TestWithoutConfinement(t *testing.T) {
+// TestOtherTiers runs the tests of commands once more, as on a machine whose
+// kernel confines nothing, and in namespaces.
+func TestOtherTiers(t *testing.T) {
 	if os.Getenv(testMode) != "" || testing.Short() {
 		t.Skip("once is enough")
 	}
-	cmd := exec.Command(os.Args[0], "-test.run", "^Test(RunResults|StartErrors|PrivateDirectories|TimeoutEnds|CancelAnd|KillHas|Survivors|Watchdog|Flood|ManyAtOnce|NothingLeaks|OtherChildren|FreshlyWritten)")
-	cmd.Env = append(os.Environ(), testMode+"="+string(Off))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	for _, mode := range []Mode{Off, Isolate} {
+		t.Run(string(mode), func(t *testing.T) {
+			if mode == Isolate {
+				isolatedShell(t, Config{})
+			}
+			cmd := exec.Command(os.Args[0], "-test.run", "^Test(RunResults|StartErrors|PrivateDirectories|TimeoutEnds|CancelAnd|KillHas|Survivors|Watchdog|Flood|ManyAtOnce|NothingLeaks|OtherChildren|FreshlyWritten)")
+			cmd.Env = append(os.Environ(), testMode+"="+string(mode))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 
@@ -77,28 +85,27 @@ func once(c Command, f func()) Command {
 // quick are limits that make killing tests short.
 var quick = Limits{KillGrace: 300 * time.Millisecond, PipeGrace: 100 * time.Millisecond}
 
-// gone waits until a process whose id a script wrote has ended.
-func gone(t testing.TB, pid string) {
+// gone waits until no process of a session, which is known by its TMPDIR, is left.
+func gone(t testing.TB, tmp string) {
 	t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(pid))
-	if err != nil {
-		t.Fatalf("no process id: %q", pid)
-	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if p, ok := readProc(n); !ok || p.dead {
-			return
-		}
+	for deadline := time.Now().Add(10 * time.Second); living(tmp); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			_ = syscall.Kill(n, syscall.SIGKILL)
-			t.Fatalf("process %d is still there", n)
+			killMarked([]string{tmp}, syscall.SIGKILL)
+			t.Fatal("a process is still there")
 		}
 	}
 }
 
-func living(pid string) bool {
-	n, _ := strconv.Atoi(strings.TrimSpace(pid))
-	p, ok := readProc(n)
-	return ok && !p.dead
+func living(tmp string) bool {
+	return slices.ContainsFunc(processes(), func(p proc) bool { return !p.dead && marked(p, tmp) })
+}
+
+// started fails unless a script wrote the id of a process, as that sees it.
+func started(t testing.TB, out string) {
+	t.Helper()
+	if _, err := strconv.Atoi(strings.TrimSpace(out)); err != nil {
+		t.Fatalf("no process id: %q", out)
+	}
 }
 
 func TestRunResults(t *testing.T) {
@@ -229,10 +236,11 @@ func TestTimeoutEndsTheTree(t *testing.T) {
 				t.Errorf("got %+v", res)
 			}
 			out, _ := res.Stdout.Text(100)
-			if living(out) {
+			started(t, out)
+			if living(s.session.mark()) {
 				t.Error("alive when the answer came")
 			}
-			gone(t, out)
+			gone(t, s.session.mark())
 		})
 	}
 }
@@ -244,7 +252,8 @@ func TestCancelAndTerminate(t *testing.T) {
 	if err != nil || !res.Cancelled || res.TimedOut {
 		t.Errorf("got %+v %v", res, err)
 	}
-	gone(t, string(res.Stdout.Head))
+	started(t, string(res.Stdout.Head))
+	gone(t, s.session.mark())
 	res = run(t, s, once(sh("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait"), c.Terminate))
 	if !res.Cancelled || string(res.Stdout.Head) != "up\nbye\n" {
 		t.Errorf("got %+v", res)
@@ -284,19 +293,19 @@ func TestSurvivors(t *testing.T) {
 			if name == "writes to them" {
 				pid, _ = run(t, s, sh("cat pid")).Stdout.Text(100)
 			}
+			started(t, pid)
 			time.Sleep(300 * time.Millisecond)
-			if !living(pid) {
+			tmp := s.session.mark()
+			if !living(tmp) {
 				t.Fatal("did not go on")
 			}
 			_ = s.Close()
-			gone(t, pid)
+			gone(t, tmp)
 			s, _ = newShell(t, Config{Limits: quick})
 			c := sh(script)
 			c.NoSurvivors = true
 			res = run(t, s, c)
-			if pid, _ := res.Stdout.Text(1000); name != "writes to them" {
-				gone(t, pid) // sooner than it would end by itself
-			}
+			gone(t, s.session.mark()) // sooner than it would end by itself
 		})
 	}
 }
@@ -340,12 +349,13 @@ func TestWatchdog(t *testing.T) {
 			lines.Scan()
 			tmp := lines.Text()
 			lines.Scan() // the command has ended
-			if !living(pid) {
+			started(t, pid)
+			if !living(tmp) {
 				t.Fatalf("process %q does not run", pid)
 			}
 			_ = server.Process.Kill()
 			_ = server.Wait()
-			gone(t, pid)
+			gone(t, tmp)
 			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				if _, err := os.Stat(filepath.Dir(tmp)); errors.Is(err, fs.ErrNotExist) {
 					break

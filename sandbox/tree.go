@@ -3,6 +3,8 @@ package sandbox
 import (
 	"os"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
 // A launch is all a starter needs to know.
@@ -31,6 +33,13 @@ type tree interface {
 	alive() bool     // anything runs; thorough, for while it is being ended
 	survivors() bool // anything is known to run on; cheap, for after a normal end
 	release()        // it is over, nothing of it is signalled any more
+}
+
+// A confinedTree is one that the kernel keeps together.
+type confinedTree interface {
+	tree
+	gone() <-chan struct{}       // closed when nothing of it is left
+	refusals() []confine.Refusal // on the record of the kernel's broker
 }
 
 // An ending is how a program ended.

@@ -78,6 +78,10 @@ func (g *group) wait() ending {
 	}
 	g.reaped.Store(true)
 	children.reap()
+	return endingOf(status)
+}
+
+func endingOf(status syscall.WaitStatus) ending {
 	if status.Signaled() {
 		n := status.Signal()
 		return ending{code: 128 + int(n), signal: signalName(n)}

@@ -15,20 +15,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
 // watchdogName is argv[0] of the process that outlives the server.
 const watchdogName = "perstack-base: watchdog"
 
-// hooked is set once the program has called Watchdog: only then may it be
+// hooked is set once the program has called Helpers: only then may it be
 // executed again, for otherwise a second server would start.
 var hooked bool
 
-// Watchdog must be the first call of main (and of TestMain): in the process
-// that a [Commands] starts to guard its commands it does that work and never
-// returns, in every other it returns at once. That process ends all commands
-// when the server has died, however it died.
-func Watchdog() {
+// Helpers must be the first call of main (and of TestMain): in the processes
+// that a [Commands] starts to help it, it does their work and never returns, in
+// every other it returns at once. One of them ends all commands when the server
+// has died, however it died; others make namespaces.
+func Helpers() {
+	confine.Stage()
 	hooked = true
 	if len(os.Args) == 1 && os.Args[0] == watchdogName {
 		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)

@@ -106,7 +106,13 @@ func (f findings) print(w io.Writer) error {
 
 // mechanism names what confines commands here.
 func (f findings) mechanism() string {
-	parts := []string{fmt.Sprintf("landlock abi %d", f.Status.LandlockABI)}
+	var parts []string
+	if f.Status.Tier == sandbox.Namespaces {
+		parts = append(parts, "namespaces (user, mount, pid, ipc, network)")
+	}
+	if f.Status.LandlockABI > 0 {
+		parts = append(parts, fmt.Sprintf("landlock abi %d", f.Status.LandlockABI))
+	}
 	if f.Status.Seccomp {
 		parts = append(parts, "seccomp")
 	}
@@ -123,9 +129,10 @@ func remedies(f findings) (out []string) {
 	case f.Sandbox == string(sandbox.Off):
 		out = append(out, "start without --sandbox off")
 	case f.Status == nil:
-		out = append(out, "run on Linux 5.13 or newer with Landlock among the kernel's security modules (cat /sys/kernel/security/lsm), "+
+		out = append(out, "run on Linux 5.13 or newer with Landlock among the kernel's security modules (cat /sys/kernel/security/lsm) "+
+			"or where this user may make namespaces (unshare -Urmpn true), "+
 			"or run the server in a container or virtual machine of its own; --sandbox strict refuses commands instead")
-	case f.Status.LandlockABI < 6:
+	case f.Status.Tier == sandbox.Threads && f.Status.LandlockABI < 6:
 		out = append(out, "Linux 6.12 or newer lets the kernel confine signals too, and end every process of a command")
 	}
 	return out

@@ -19,7 +19,7 @@ import (
 func init() { runtime.LockOSThread() }
 
 func main() {
-	sandbox.Watchdog() // returns at once unless this process was started to watch another
+	sandbox.Helpers() // returns at once unless this process was started to help another
 	os.Exit(run(os.Args[1:]))
 }
 

@@ -70,7 +70,7 @@ func (words) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
 }
 
 func main() {
-	sandbox.Watchdog() // returns at once unless this process was started to watch another
+	sandbox.Helpers() // returns at once unless this process was started to watch another
 	choice := flag.String("tools", calculator.Name, "LIST of PROFILE, PROFILE.TOOL, -PROFILE.TOOL")
 	flag.Parse()
 	if err := serve(strings.Split(*choice, ",")); err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Watchdog()
+	sandbox.Helpers()
 	os.Exit(m.Run())
 }
 

@@ -23,6 +23,11 @@ func BenchmarkTrue(b *testing.B) {
 	defer fresh.Close()
 	spare, _ := New(policy, Options{Spare: 1})
 	defer spare.Close()
+	isolator, err := NewIsolator(Isolation{Policy: policy, Workspace: ws})
+	if err != nil {
+		b.Skip(err)
+	}
+	defer isolator.Close()
 	ways := []struct {
 		name string
 		run  func() error
@@ -30,6 +35,7 @@ func BenchmarkTrue(b *testing.B) {
 		{"plain", func() error { return exec.Command("/bin/true").Run() }},
 		{"confined", func() error { return runIn(fresh, exec.Command("/bin/true")) }},
 		{"spare", func() error { return runIn(spare, exec.Command("/bin/true")) }},
+		{"isolated", func() error { return runTrue(isolator, ws) }},
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
 		ways = append(ways, struct {
@@ -71,4 +77,19 @@ func starting(cmd *exec.Cmd) func() (int, error) {
 		}
 		return cmd.Process.Pid, nil
 	}
+}
+
+// runTrue runs true in a cell and waits for it.
+func runTrue(i *Isolator, dir string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	c, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Env: os.Environ(), Dir: dir,
+		Files: [3]uintptr{null.Fd(), null.Fd(), null.Fd()}})
+	if err == nil {
+		c.Wait()
+	}
+	return err
 }

@@ -11,13 +11,15 @@ import (
 
 // A call is one step of a child process that runs no Go: a system call, its
 // result, and where to go on: next when the result is positive, orElse when it
-// is not; nil ends the process. The assembly knows this layout.
+// is not; nil ends the process. An error ends it too where the call must succeed.
+// The assembly knows this layout.
 type call struct {
 	nr     uintptr
 	args   [6]uintptr
 	ret    uintptr
 	next   *call
 	orElse *call
+	must   uintptr // not 0: the call must succeed
 }
 
 // then makes n follow c whatever c's result is.

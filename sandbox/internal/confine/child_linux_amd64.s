@@ -34,6 +34,10 @@ next:
 	MOVQ 64(R12), R12
 	JMP  next
 failed:
+	JEQ  orElse
+	CMPQ 80(R12), $0
+	JNE  done
+orElse:
 	MOVQ 72(R12), R12
 	JMP  next
 done:

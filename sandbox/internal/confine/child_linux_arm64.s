@@ -32,6 +32,10 @@ next:
 	MOVD 64(R19), R19
 	B    next
 failed:
+	CBZ  R0, orElse
+	MOVD 80(R19), R1
+	CBNZ R1, done
+orElse:
 	MOVD 72(R19), R19
 	B    next
 done:

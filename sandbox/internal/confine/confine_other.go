@@ -52,3 +52,27 @@ func (*Domain) Done() <-chan struct{} {
 
 // Refusals returns nothing.
 func (*Domain) Refusals() []Refusal { return nil }
+
+// Stage returns at once.
+func Stage() {}
+
+// Isolation is what an Isolator would be made from.
+type Isolation struct {
+	Policy    Policy
+	Workspace string
+}
+
+// An Isolator does not exist here: NewIsolator always fails.
+type Isolator struct{}
+
+// NewIsolator fails with ErrUnavailable.
+func NewIsolator(Isolation) (*Isolator, error) { return nil, ErrUnavailable }
+
+// Status claims nothing.
+func (*Isolator) Status() Status { return Status{} }
+
+// SelfTest fails with ErrUnavailable.
+func (*Isolator) SelfTest() error { return ErrUnavailable }
+
+// Close does nothing.
+func (*Isolator) Close() error { return nil }

@@ -21,6 +21,17 @@
 // a broker in the server, which does what is allowed itself, on its own copy of
 // the argument; the command never executes the call, so there is nothing to race.
 //
+// # Namespaces
+//
+// An [Isolator] does the same by other means, where Landlock is missing or more is
+// wanted: two short-lived processes ([Stage]) make a user, mount, IPC and network
+// namespace for the session, in which only what the policy names exists. Each
+// command is a [Cell], a process namespace inside of them, whose end is the end of
+// all its processes. A cell is made by system calls of processes that share the
+// server's memory and run no Go, so it costs little more than a fork. Landlock,
+// where there is any, and a filter come on top; a broker does not, because it
+// would judge paths by the wrong tree of mounts.
+//
 // # What the process has to know
 //
 // The thread that main started on never ends, so it is never confined: a

@@ -18,6 +18,9 @@ type Explainer struct {
 	// Resolve follows the links of a path and fails when nothing is there, as
 	// filepath.EvalSymlinks does.
 	Resolve func(string) (string, error)
+	// Hidden: what commands may not reach does not exist for them, instead of
+	// being refused, as in an [Isolator].
+	Hidden bool
 }
 
 // Explain returns one sentence for each thing that the sandbox refused, five at
@@ -34,13 +37,37 @@ func (x Explainer) Explain(stderr string, refusals []Refusal) []string {
 		say(r.Sentence())
 	}
 	for line := range strings.Lines(stderr) {
-		if denied.MatchString(line) {
+		switch {
+		case denied.MatchString(line):
 			for _, path := range namedPaths(line) {
 				say(x.file(path, writing.MatchString(line)))
 			}
+		case x.Hidden:
+			x.hidden(line, say)
 		}
 	}
 	return out
+}
+
+// hidden explains a line that complains about what is not there, if it is there
+// outside of the command's view.
+func (x Explainer) hidden(line string, say func(string)) {
+	if !x.Policy.Network && unreachable.MatchString(line) {
+		say(sentence("reach the network", permitNetworkFlag))
+	}
+	readOnly := frozen.MatchString(line)
+	if !readOnly && !absent.MatchString(line) {
+		return
+	}
+	for _, path := range namedPaths(line) {
+		at := path
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(x.Dir, at)
+		}
+		if real, err := x.Resolve(at); readOnly || err == nil && !x.Policy.Allows(real, false) {
+			say(x.file(path, readOnly))
+		}
+	}
 }
 
 // Sentence says what was refused and what would permit it.
@@ -60,12 +87,16 @@ func sentence(what, permit string) string {
 
 var (
 	denied  = regexp.MustCompile(`(?i)permission denied|EACCES`)
+	absent  = regexp.MustCompile(`(?i)no such file or directory|not found|ENOENT|cannot find`)
+	frozen  = regexp.MustCompile(`(?i)read-only file system|EROFS`)
 	writing = regexp.MustCompile(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
+	// What programs say of addresses and names where there is no network.
+	unreachable = regexp.MustCompile(`(?i)network is unreachable|ENETUNREACH|name resolution|could not resolve|ENOTFOUND|EAI_AGAIN`)
 	// Quoted names first, as they may hold blanks (the quote in "can't" opens
 	// none); then absolute paths, and what stands alone before the last colon.
 	quoted   = regexp.MustCompile("(?:^|[^\\pL]|\\bb)['\"`‘“]([^'\"`’”]+)['\"`’”]")
 	absolute = regexp.MustCompile(`(?:^|[\s:=(\[])(/[^\s:'"` + "`" + `,;)\]]+)`)
-	alone    = regexp.MustCompile(`([^\s:'"]+): (?i:permission denied)`)
+	alone    = regexp.MustCompile(`([^\s:'"]+): (?i:permission denied|no such file or directory|read-only file system)`)
 )
 
 // namedPaths returns what looks like a path in a line of stderr.

@@ -103,3 +103,39 @@ func FuzzNamedPaths(f *testing.F) {
 		}
 	})
 }
+
+// TestExplainHidden: where commands see nothing of what they may not reach.
+func TestExplainHidden(t *testing.T) {
+	x := Explainer{Hidden: true, Dir: "/ws", Policy: Policy{Read: []string{"/usr"}, Write: []string{"/ws"}},
+		Resolve: func(p string) (string, error) {
+			switch p {
+			case "/etc/passwd", "/usr", "/usr/bin/env", "/ws/mine":
+				return p, nil
+			case "/ws/link":
+				return "/etc/passwd", nil
+			}
+			return "", errors.New("not there")
+		}}
+	for stderr, want := range map[string]string{
+		"cat: /etc/passwd: No such file or directory":             "read /etc/passwd (outside",
+		"sh: 1: cannot open /etc/passwd: No such file":            "",
+		"cat: link: No such file or directory":                    "read /ws/link (outside",
+		"cat: /no/such: No such file or directory":                "",
+		"cat: such: No such file or directory":                    "",
+		"cat: /usr/bin/env: No such file or directory":            "",
+		"touch: cannot touch '/usr/x': Read-only file system":     "write /usr/x (outside",
+		"rm: cannot remove '/usr/bin/env': Read-only file system": "write /usr/bin/env (outside",
+		"curl: (6) Could not resolve host: example.org":           "reach the network (the network is closed; start the server with --network allow",
+		"connect: Network is unreachable":                         "reach the network",
+		"cat: /etc/passwd: Permission denied":                     "read /etc/passwd (outside",
+	} {
+		got := strings.Join(x.Explain(stderr, nil), "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("%q: %q", stderr, got)
+		}
+	}
+	x.Hidden = false
+	if got := x.Explain("cat: /etc/passwd: No such file or directory", nil); got != nil {
+		t.Errorf("nothing was hidden: %q", got)
+	}
+}

@@ -17,3 +17,6 @@ func legacyOpen(open func(nr uint32, flags int) rule) []rule {
 	}
 	return []rule{open(unix.SYS_OPEN, 1), setID(unix.SYS_CREAT), setID(unix.SYS_MKNOD)}
 }
+
+// legacyChmod are the older calls that change a mode, the second argument.
+var legacyChmod = []uint32{unix.SYS_CHMOD}

@@ -8,3 +8,5 @@ const auditArch = unix.AUDIT_ARCH_AARCH64
 func legacyRules() []rule { return nil }
 
 func legacyOpen(func(nr uint32, flags int) rule) []rule { return nil }
+
+var legacyChmod []uint32

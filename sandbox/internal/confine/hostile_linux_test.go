@@ -191,7 +191,7 @@ func TestPlainUser(t *testing.T) {
 	must(t, err)
 	copied := filepath.Join(dir, "confine.test")
 	must(t, os.WriteFile(copied, bin, 0o755))
-	cmd := exec.Command(copied, "-test.v", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile")
+	cmd := exec.Command(copied, "-test.v", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile|TestCell")
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 	cmd.Dir = dir
 	cmd.SysProcAttr = &unix.SysProcAttr{Credential: credential(nobody)}
@@ -204,7 +204,9 @@ func TestPlainUser(t *testing.T) {
 	if err != nil {
 		t.Errorf("as a plain user: %v", err)
 	}
-	if n := strings.Count(string(out), "--- PASS: TestEscape/"); n < 40 {
-		t.Errorf("only %d probes ran as a plain user", n)
+	for _, battery := range []string{"TestEscape", "TestEscapeFromCell"} {
+		if n := strings.Count(string(out), "--- PASS: "+battery+"/"); n < 40 {
+			t.Errorf("only %d probes of %s ran as a plain user", n, battery)
+		}
 	}
 }

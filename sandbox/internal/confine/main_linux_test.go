@@ -23,6 +23,7 @@ func init() { runtime.LockOSThread() }
 const probeVar = "CONFINE_TEST_PROBE"
 
 func TestMain(m *testing.M) {
+	Stage()
 	if name := os.Getenv(probeVar); name != "" {
 		if err := probeTable[name].try(); err != nil {
 			fmt.Println(err)

@@ -17,8 +17,10 @@ import (
 func (c *Confiner) Status() Status { return c.status() }
 
 // SelfTest is Status as an error: nil when commands are confined.
-func (c *Confiner) SelfTest() error {
-	s := c.Status()
+func (c *Confiner) SelfTest() error { return c.Status().failure() }
+
+// failure says what could not be shown to hold, nil when all did.
+func (s Status) failure() error {
 	var missing []string
 	for _, check := range []Check{s.Files, s.Network, s.Signals} {
 		if !check.Proven {
@@ -32,8 +34,8 @@ func (c *Confiner) SelfTest() error {
 }
 
 func (c *Confiner) selfTest() Status {
-	s := Status{LandlockABI: c.kernel.Landlock, Broker: c.kernel.Broker, Injected: c.kernel.Broker && !c.kernel.GetFD}
-	canary, cleanup := c.canaryFile()
+	s := Status{Tier: Threads, LandlockABI: c.kernel.Landlock, Broker: c.kernel.Broker, Injected: c.kernel.Broker && !c.kernel.GetFD}
+	canary, cleanup := canaryFile(c.policy)
 	defer cleanup()
 	free, err := probeOutside(canary)
 	if err != nil {
@@ -82,14 +84,14 @@ func (c *Confiner) killVerdict(signals Check) Check {
 }
 
 // canaryFile returns a readable file that the policy does not allow.
-func (c *Confiner) canaryFile() (name string, cleanup func()) {
+func canaryFile(p Policy) (name string, cleanup func()) {
 	for _, dir := range []string{os.TempDir(), "/var/tmp", "/run"} {
 		f, err := os.CreateTemp(dir, ".canary-*")
 		if err != nil {
 			continue
 		}
 		f.Close()
-		if !c.policy.Allows(f.Name(), false) {
+		if !p.Allows(f.Name(), false) {
 			return f.Name(), func() { os.Remove(f.Name()) }
 		}
 		os.Remove(f.Name())

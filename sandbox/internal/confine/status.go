@@ -7,8 +7,18 @@ type Check struct {
 	Detail string `json:"detail"`
 }
 
+// A Tier is the mechanism that confines commands.
+type Tier string
+
+// The tiers.
+const (
+	Threads    Tier = "threads"    // Landlock, a seccomp filter and its broker: a [Confiner]
+	Namespaces Tier = "namespaces" // a view of the machine that holds nothing else: an [Isolator]
+)
+
 // A Status says what was proven here. Nothing is claimed that was not tried.
 type Status struct {
+	Tier        Tier  `json:"tier"`
 	LandlockABI int   `json:"landlockAbi"` // 0: none
 	Seccomp     bool  `json:"seccomp"`     // the filter is in force
 	Broker      bool  `json:"broker"`      // questions reach the server

@@ -1,0 +1,350 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// oldRoot is where the machine's own tree is found while the new one is made.
+const oldRoot = "/.old"
+
+// arrange makes a tree of mounts in which nothing exists but what the policy
+// names, at the same paths, and makes it the root of the calling process, which
+// must be alone in its namespaces.
+func arrange(in Isolation) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private mounts: %w", err)
+	}
+	if err := enterEmptyRoot("/proc"); err != nil {
+		return err
+	}
+	v := view{grants: map[string]bool{}, links: map[string]string{}}
+	v.collect(in.Policy)
+	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), v.link, mountProc,
+		func() error { return guardWorkspace(in.Workspace) }, leaveOldRoot}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enterEmptyRoot mounts an empty file system on any directory and moves into it,
+// which leaves the directory as it was.
+func enterEmptyRoot(anyDir string) error {
+	if err := unix.Mount("root", anyDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("an empty root: %w", err)
+	}
+	old := filepath.Join(anyDir, oldRoot)
+	if err := os.Mkdir(old, 0o755); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(anyDir, old); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	return os.Chdir("/")
+}
+
+func leaveOldRoot() error {
+	if err := unix.Unmount(oldRoot, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leaving the old root: %w", err)
+	}
+	if err := os.Remove(oldRoot); err != nil {
+		return err
+	}
+	return setMount("/", 0, unix.MOUNT_ATTR_RDONLY)
+}
+
+// A view is what shall be seen: real paths with whether they may be written, and
+// the links on the way to them.
+type view struct {
+	grants map[string]bool
+	links  map[string]string
+}
+
+// resolver is a directory of the machine's that holds programs' sockets beside
+// the files they read.
+const resolver = "/run/systemd/resolve"
+
+func (v view) collect(p Policy) {
+	for _, path := range p.Read {
+		if path == resolver {
+			files, _ := filepath.Glob(oldRoot + resolver + "/*.conf") // the pattern is well formed
+			for _, file := range files {
+				v.grant(strings.TrimPrefix(file, oldRoot), false)
+			}
+			continue
+		}
+		v.grant(path, false)
+	}
+	for _, path := range p.Write {
+		v.grant(path, true)
+	}
+}
+
+// grant adds a path. What does not exist is left out; the root stands for all it
+// holds; devices and processes have mounts of their own.
+func (v view) grant(path string, write bool) {
+	real, ok := v.resolve(path)
+	if !ok || below(real, []string{"/proc", "/dev/pts", "/dev/shm", oldRoot}) {
+		return
+	}
+	if real != "/" && real != "/dev" {
+		v.grants[real] = write || v.grants[real]
+		return
+	}
+	entries, _ := os.ReadDir(oldRoot + real)
+	for _, entry := range entries {
+		v.grant(filepath.Join(real, entry.Name()), write)
+	}
+}
+
+// resolve follows the links of a path on the machine, and notes each.
+func (v view) resolve(path string) (real string, ok bool) {
+	const maxLinks = 40
+	real = "/"
+	rest := strings.Split(path, "/")
+	for hops := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		next := filepath.Join(real, name) // real has no links, so .. is what it says
+		info, err := os.Lstat(oldRoot + next)
+		if err != nil {
+			return "", false
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			real = next
+			continue
+		}
+		target, err := os.Readlink(oldRoot + next)
+		if hops++; err != nil || hops > maxLinks {
+			return "", false
+		}
+		v.links[next] = target
+		if filepath.IsAbs(target) {
+			real = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return real, true
+}
+
+// temporary gives the session a /tmp of its own, unless /tmp itself is granted.
+func (v view) temporary() error {
+	if _, granted := v.grants["/tmp"]; granted {
+		return nil
+	}
+	return mountTmpfs("/tmp", "mode=1777")
+}
+
+// bindAll shows the granted paths, outer ones first. A path below another one
+// needs a mount of its own only to be writable where that is not.
+func (v view) bindAll() error {
+	paths := make([]string, 0, len(v.grants))
+	for path := range v.grants {
+		paths = append(paths, path)
+	}
+	sort.Strings(paths)
+	for _, path := range paths {
+		if write, granted := v.above(path); granted && (write || !v.grants[path]) {
+			continue
+		}
+		if err := bind(path, v.grants[path]); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// above tells whether a granted directory holds path, and whether one of those
+// may be written.
+func (v view) above(path string) (write, granted bool) {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		w, ok := v.grants[dir]
+		write, granted = write || w, granted || ok
+	}
+	return write, granted
+}
+
+// bind shows one path of the machine. Directories that this user may not enter
+// are left out, like what does not exist.
+func bind(path string, write bool) error {
+	if err := mountPoint(path); err != nil {
+		return err
+	}
+	err := unix.Mount(oldRoot+path, path, "", unix.MS_BIND|unix.MS_REC, "")
+	if err == unix.EACCES || err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	attr := uint64(unix.MOUNT_ATTR_NOSUID)
+	if !write {
+		attr |= unix.MOUNT_ATTR_RDONLY
+	}
+	if !below(path, []string{"/dev"}) {
+		attr |= unix.MOUNT_ATTR_NODEV
+	}
+	return setMount(path, unix.AT_RECURSIVE, attr)
+}
+
+// mountPoint makes an empty file or directory like the machine's at the path,
+// where there is none yet.
+func mountPoint(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	info, err := os.Lstat(oldRoot + path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.MkdirAll(path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o644)
+}
+
+func setMount(path string, flags uint, attr uint64) error {
+	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: attr}); err != nil {
+		return fmt.Errorf("mount_setattr (Linux 5.12 has it): %w", err)
+	}
+	return nil
+}
+
+func mountTmpfs(path, options string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// devices shows the policy's devices, with terminals and shared memory of the
+// session's own.
+func (v view) devices(devices []string) func() error {
+	return func() error {
+		for _, path := range devices {
+			if path == "/dev/pts" || path == "/dev/ptmx" {
+				continue
+			}
+			if _, err := os.Stat(oldRoot + path); err != nil {
+				continue
+			}
+			if err := bind(path, true); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0",
+			"stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
+			v.links["/dev/"+name] = target
+		}
+		if err := os.MkdirAll("/dev/pts", 0o755); err != nil {
+			return err
+		}
+		err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+		if err != nil {
+			return fmt.Errorf("terminals: %w", err)
+		}
+		return mountTmpfs("/dev/shm", "mode=1777")
+	}
+}
+
+// link makes the links that lead to what is shown, where nothing shows them yet.
+func (v view) link() error {
+	for path, target := range v.links {
+		if _, err := os.Lstat(path); err == nil {
+			continue
+		}
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.Symlink(target, path)
+		}
+		if err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.EROFS) {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountProc shows processes: here those of the stage, which are gone soon; each
+// command covers it with its own. The kernel permits that only where nothing
+// hides a part of /proc.
+func mountProc() error {
+	if err := os.MkdirAll("/proc", 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("proc", "/proc", "proc", procFlags, ""); err != nil {
+		return fmt.Errorf("/proc: %w", err)
+	}
+	return nil
+}
+
+// procFlags: read only, or root could set what the kernel does for all.
+const procFlags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+
+// guardWorkspace hides what is the host's in the workspace, and keeps what git
+// executes for its user as it is. A mount point cannot be moved away; that is
+// why .git is one too.
+func guardWorkspace(dir string) error {
+	if err := coverPerstack(dir); err != nil {
+		return err
+	}
+	git := filepath.Join(dir, ".git")
+	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
+		return nil
+	}
+	for _, path := range []string{git, filepath.Join(git, "hooks"), filepath.Join(git, "config")} {
+		info, err := os.Lstat(path)
+		if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+			continue
+		}
+		if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if path == git {
+			continue
+		}
+		if err := setMount(path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// coverPerstack makes perstack empty, in whichever case it is written.
+func coverPerstack(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		var err error
+		switch {
+		case !strings.EqualFold(entry.Name(), "perstack"):
+		case entry.IsDir():
+			err = unix.Mount("empty", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "mode=755")
+		case entry.Type().IsRegular():
+			err = unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Status tries out what the namespaces promise, once: forbidden calls are made
+// outside, where they must succeed, and in a cell, where they must fail.
+func (i *Isolator) Status() Status { return i.status() }
+
+// SelfTest is Status as an error: nil when commands are confined.
+func (i *Isolator) SelfTest() error { return i.Status().failure() }
+
+func (i *Isolator) selfTest() Status {
+	s := Status{Tier: Namespaces, LandlockABI: i.kernel.Landlock}
+	canary, cleanup := canaryFile(i.policy)
+	defer cleanup()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return s.unproven(err)
+	}
+	defer listener.Close()
+	port := listener.Addr().(*net.TCPAddr).Port
+	free, err := probeOutside(canary)
+	if err != nil {
+		return s.unproven(err)
+	}
+	free.socket = connectTo(listener.Addr().String())
+	caged, kill, err := i.probe(canary, port)
+	if err != nil {
+		return s.unproven(err)
+	}
+	s.Seccomp = caged.mode == unix.SECCOMP_MODE_FILTER
+	s.Files = verdict("read "+canary, free.read, caged.read)
+	s.Network = verdict("connect to a port of the server", free.socket, caged.socket)
+	if i.policy.Network {
+		s.Network = Check{Proven: true, Detail: "open by --network allow"}
+	}
+	s.Signals = verdict("signal a process outside", free.signal, caged.signal)
+	s.Kill = kill
+	return s
+}
+
+func connectTo(address string) unix.Errno {
+	conn, err := net.DialTimeout("tcp4", address, time.Second)
+	if err != nil {
+		return unix.ECONNREFUSED
+	}
+	conn.Close()
+	return 0
+}
+
+// A cellProbe is a leader that makes the forbidden calls instead of executing a
+// program, and leaves a process behind.
+type cellProbe struct{ connect, read, signal, mode *call }
+
+func (i *Isolator) writeProbe(r *cellRun, canary string, port, victim int, null uintptr) (p cellProbe, first *call) {
+	address := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&address.Port))[:], uint16(port))
+	const sock = 3 // the first descriptor when all but the streams are closed
+	cwd := unix.AT_FDCWD
+	p = cellProbe{
+		connect: r.add(unix.SYS_CONNECT, sock, pointer(r, address), unix.SizeofSockaddrInet4),
+		read:    r.add(unix.SYS_OPENAT, uintptr(cwd), cText(r, canary), unix.O_RDONLY),
+		signal:  r.add(unix.SYS_KILL, uintptr(victim), 0),
+		mode:    r.add(unix.SYS_PRCTL, unix.PR_GET_SECCOMP),
+	}
+	fork := r.must(unix.SYS_CLONE, unix.CLONE_VM|uintptr(unix.SIGCHLD), 0)
+	steps := append(i.leader(r, [3]uintptr{null, null, null}, cText(r, "/")),
+		r.must(unix.SYS_CLOSE_RANGE, sock, uintptr(^uint32(0))),
+		r.must(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0),
+		p.connect, p.read, p.signal, p.mode, fork)
+	chain(steps...)
+	fork.orElse = r.add(unix.SYS_SETSID)
+	fork.orElse.then(r.add(unix.SYS_PPOLL))
+	return p, steps[0]
+}
+
+// probe makes the forbidden calls in a cell and tries to end what they left.
+func (i *Isolator) probe(canary string, port int) (p probes, kill Check, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return p, kill, err
+	}
+	defer null.Close()
+	victim, end, err := bystand()
+	if err != nil {
+		return p, kill, err
+	}
+	defer end()
+	r := new(cellRun)
+	calls, first := i.writeProbe(r, canary, port, victim, null.Fd())
+	c, err := i.start(r, first)
+	if err != nil {
+		return p, kill, err
+	}
+	c.Wait()
+	kill = c.tryKill()
+	p = probes{read: calls.read.errno(), socket: calls.connect.errno(), signal: calls.signal.errno(), mode: int(calls.mode.ret)}
+	return p, kill, nil
+}
+
+// tryKill proves that killing a cell leaves nobody.
+func (c *Cell) tryKill() Check {
+	c.mu.Lock()
+	left := c.members()
+	c.mu.Unlock()
+	_ = c.Kill()
+	select {
+	case <-c.done:
+	case <-time.After(5 * time.Second):
+		return Check{Detail: "a killed process namespace did not end"}
+	}
+	for _, pid := range left {
+		if unix.Kill(pid, 0) != unix.ESRCH {
+			return Check{Detail: fmt.Sprintf("process %d outlived its process namespace", pid)}
+		}
+	}
+	if len(left) == 0 {
+		return Check{Detail: "there was no process left to kill"}
+	}
+	return Check{Proven: true, Detail: "process namespace"}
+}
+
+// bystand starts a process that waits to be signalled, outside of every cell.
+func bystand() (pid int, end func(), err error) {
+	pause := &call{nr: unix.SYS_PPOLL}
+	var pin runtime.Pinner
+	pin.Pin(pause)
+	if pid, err = spawn(unix.CLONE_VM, pause); err != nil {
+		pin.Unpin()
+		return 0, nil, err
+	}
+	return pid, func() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		reapClone(pid)
+		pin.Unpin()
+	}, nil
+}

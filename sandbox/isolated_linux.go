@@ -1,0 +1,52 @@
+package sandbox
+
+import (
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+)
+
+// An isolated tree is a process namespace. It ends with the server, without a
+// watchdog, and the kernel sees to it that nobody is left.
+type isolated struct{ cell *confine.Cell }
+
+func startIsolated(in *confine.Isolator, l launch) (tree, error) {
+	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir}
+	for i, f := range l.files {
+		p.Files[i] = f.Fd()
+	}
+	for pause := time.Millisecond; ; pause *= 2 {
+		cell, err := in.Start(p)
+		if err == nil {
+			children.own(cell.Guard())
+			return isolated{cell}, nil
+		}
+		if err != unix.ETXTBSY || pause > 64*time.Millisecond { // see forkExec
+			return nil, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (t isolated) wait() ending { return endingOf(t.cell.Wait()) }
+
+func (t isolated) terminate() { _ = t.cell.Signal(syscall.SIGTERM) }
+
+func (t isolated) kill() {
+	_ = t.cell.Kill()
+	select {
+	case <-t.gone():
+	case <-time.After(killed):
+	}
+}
+
+func (t isolated) alive() bool           { return t.cell.Alive() }
+func (t isolated) survivors() bool       { return t.cell.Alive() }
+func (t isolated) release()              { children.disown(t.cell.Guard()) }
+func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
+
+// refusals are on nobody's record here: what may not be reached does not exist.
+func (isolated) refusals() []confine.Refusal { return nil }

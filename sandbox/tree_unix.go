@@ -70,14 +70,15 @@ type group struct {
 
 func (g *group) wait() ending {
 	var status syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(g.pid, &status, 0, nil)
-		if err != syscall.EINTR {
-			break
-		}
+	err := error(syscall.EINTR)
+	for err == syscall.EINTR {
+		_, err = syscall.Wait4(g.pid, &status, 0, nil)
 	}
 	g.reaped.Store(true)
 	children.reap()
+	if err != nil {
+		return ending{code: -1} // how it ended is lost; it must not look like success
+	}
 	return endingOf(status)
 }
 

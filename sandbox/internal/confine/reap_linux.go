@@ -3,8 +3,10 @@
 package confine
 
 import (
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,11 +42,20 @@ func (s *pidSet) has(pid int) bool {
 	return s.pids[pid]
 }
 
-// keep forgets those that are not among the given processes any more.
-func (s *pidSet) keep(children map[int]bool) {
+// list returns those known now.
+func (s *pidSet) list() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for pid := range s.pids {
+	return slices.Collect(maps.Keys(s.pids))
+}
+
+// keep forgets those of the listed that are not among the given processes any
+// more. One that was added after the list was made stays: the processes may
+// have been looked at before it was born.
+func (s *pidSet) keep(listed []int, children map[int]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, pid := range listed {
 		if !children[pid] {
 			delete(s.pids, pid)
 		}
@@ -76,7 +87,7 @@ func reapOrphans() {
 
 func orphanZombies() map[int]bool {
 	me := os.Getpid()
-	children, zombies := map[int]bool{}, map[int]bool{}
+	listed, children, zombies := leaders.list(), map[int]bool{}, map[int]bool{}
 	for _, p := range processes() {
 		if p.parent == me {
 			children[p.pid] = true
@@ -85,6 +96,6 @@ func orphanZombies() map[int]bool {
 			}
 		}
 	}
-	leaders.keep(children)
+	leaders.keep(listed, children)
 	return zombies
 }

@@ -4,7 +4,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,4 +96,30 @@ func isProfile(name string) bool {
 		}
 	}
 	return false
+}
+
+// TestDependenciesHaveReasons: a direct dependency stands in CONTRIBUTING.md with
+// the reason for it, and nothing else does.
+func TestDependenciesHaveReasons(t *testing.T) {
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile("../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\t(\S+/\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1) {
+		direct[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\| (\S+/\S+) \| \S`).FindAllStringSubmatch(string(guide), -1) {
+		if !direct[m[1]] {
+			t.Errorf("CONTRIBUTING.md names %s, which go.mod does not", m[1])
+		}
+		delete(direct, m[1])
+	}
+	for module := range direct {
+		t.Errorf("%s has no reason in CONTRIBUTING.md", module)
+	}
 }

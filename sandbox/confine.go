@@ -90,7 +90,17 @@ func (c *confinement) decide() error {
 	return errors.New(strings.Join(reasons, "; "))
 }
 
+// try makes a cage of the tier and, where proof is wanted, has it prove itself.
+// Where it is not, whether the kernel offers threads their part is enough: the
+// paths of the policy are looked at when the first command comes.
 func (c *confinement) try() error {
+	if c.tier == Threads && !c.cfg.Sandbox.proof() {
+		made, err := jails[c.tier](confine.Isolation{})
+		if err != nil {
+			return err
+		}
+		return made.Close()
+	}
 	cage, err := c.cage()
 	if err != nil {
 		return err

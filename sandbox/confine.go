@@ -50,7 +50,7 @@ var ErrUnconfined = errors.New("commands are refused because they cannot be conf
 func Harden() error { return confine.Harden() }
 
 // A confinement is the part of Commands that decides how far its commands are
-// confined. It is asked first when the first command comes.
+// confined. It is asked once, when the server starts to say what commands may do.
 type confinement struct {
 	cfg   Config
 	ready func() error // nil: commands are confined

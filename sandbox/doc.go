@@ -5,7 +5,8 @@
 //   - [FS]: files below one workspace directory. No path leaves it, links
 //     included, and every write is atomic.
 //   - [Shell]: commands of one session, each in its own process tree, with
-//     bounded output and a deadline.
+//     bounded output and a deadline. [Commands] makes them and decides in
+//     confine.go how far the kernel confines what they run.
 //   - [Limits]: every bound of the machine, with the reason for its number.
 //
 // # Threat model

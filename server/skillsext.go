@@ -105,16 +105,21 @@ type hints struct {
 
 var kept = hints{"complete", extensionTTL, "private"}
 
-func (s *Server) skillsList(ctx context.Context, r *request) (any, *rpcError) {
+// publishedPage is the page of published skills, by URI, that a request asks for.
+func (s *Server) publishedPage(ctx context.Context, r *request, size int) (chunk []*skillrepo.Published, next string, fault *rpcError) {
 	p, fault := paramsOf(r, false)
 	if fault != nil {
-		return nil, fault
+		return nil, "", fault
 	}
 	published, err := s.published(ctx)
 	if err != nil {
-		return nil, vanished(err)
+		return nil, "", vanished(err)
 	}
-	chunk, next, fault := page(published, (*skillrepo.Published).URI, p.Cursor, skillPage)
+	return page(published, (*skillrepo.Published).URI, p.Cursor, size)
+}
+
+func (s *Server) skillsList(ctx context.Context, r *request) (any, *rpcError) {
+	chunk, next, fault := s.publishedPage(ctx, r, skillPage)
 	if fault != nil {
 		return nil, fault
 	}
@@ -197,15 +202,7 @@ func (s *Server) directoryRead(ctx context.Context, r *request) (any, *rpcError)
 
 // resourcesList has the SKILL.md of every published skill.
 func (s *Server) resourcesList(ctx context.Context, r *request) (any, *rpcError) {
-	p, fault := paramsOf(r, false)
-	if fault != nil {
-		return nil, fault
-	}
-	published, err := s.published(ctx)
-	if err != nil {
-		return nil, vanished(err)
-	}
-	chunk, next, fault := page(published, (*skillrepo.Published).URI, p.Cursor, pageSize)
+	chunk, next, fault := s.publishedPage(ctx, r, pageSize)
 	if fault != nil {
 		return nil, fault
 	}

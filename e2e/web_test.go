@@ -79,7 +79,8 @@ type visitor struct {
 	token   string
 	session string // of legacy clients, once it is known
 
-	flight sync.Map // id -> context.CancelFunc
+	flight  sync.Map // id -> context.CancelFunc
+	pending sync.WaitGroup
 }
 
 // visit makes a client of Streamable HTTP.
@@ -87,7 +88,16 @@ func visit(s *site, modern bool) *visitor {
 	v := &visitor{client: newClient(s.process), site: s}
 	v.modern = modern
 	v.deliver = v.post
+	v.t.Cleanup(v.leave) // before the server is ended: what nobody waits for any more is no error
 	return v
+}
+
+func (v *visitor) leave() {
+	v.flight.Range(func(_, cancel any) bool {
+		cancel.(context.CancelFunc)()
+		return true
+	})
+	v.pending.Wait()
 }
 
 // post sends one message. Requests run on in the background, one by one.
@@ -110,10 +120,10 @@ func (v *visitor) post(line []byte) {
 		return
 	}
 	v.flight.Store(string(m.ID), cancel)
-	go func() {
+	v.pending.Go(func() {
 		defer cancel()
 		v.exchange(req)
-	}()
+	})
 }
 
 func (v *visitor) dress(req *http.Request, method, name string) {

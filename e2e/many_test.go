@@ -371,3 +371,35 @@ func properProgress(notes []message, token int) error {
 	}
 	return nil
 }
+
+// TestSessionsLeaveNothing: the run workspaces of sessions that are open when the
+// server is told to end are gone when it has ended, however many files they hold.
+func TestSessionsLeaveNothing(t *testing.T) {
+	dir := workspace(t)
+	write(t, filepath.Join(dir, "skills", "many", "SKILL.md"), skillNamed("many"))
+	s := startSite(t, dir, "http")
+	var trees []string
+	for range 3 {
+		v := visit(s, false)
+		v.initialize()
+		run := v.mustCall("skill_run", `{"skill":"many","command":"cd \"$WORKSPACE_DIR/work\" && for i in $(seq 1000); do : > $i; done; echo $WORKSPACE_DIR"}`, "stdout")
+		var result struct{ Stdout string }
+		if err := json.Unmarshal([]byte(run), &result); err != nil {
+			t.Fatal(err)
+		}
+		tree := strings.TrimSpace(result.Stdout)
+		if !exists(filepath.Join(tree, "work", "1000")) {
+			t.Fatalf("no run workspace at %q: %s", tree, run)
+		}
+		trees = append(trees, tree)
+	}
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	if code := s.end(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.stderr.String())
+	}
+	for _, tree := range trees {
+		if exists(tree) {
+			t.Errorf("the run workspace %s outlives the server", tree)
+		}
+	}
+}

@@ -87,6 +87,7 @@ type Server struct {
 	repo     *skillrepo.Repo
 	version  string
 	skills   skillState
+	sessions sessions
 }
 
 // New opens the workspace and registers the selected tools. It has no side
@@ -232,7 +233,9 @@ func (s *Server) lists(p *tools.Profile) bool {
 // Close ends every command and removes what the sessions left on the machine.
 func (s *Server) Close() error {
 	s.skills.end()
-	return errors.Join(s.commands.Close(), s.env.Files.Close())
+	err := s.commands.Close()
+	s.sessions.end()
+	return errors.Join(err, s.env.Files.Close())
 }
 
 // Workspace returns the directory that is served, all links resolved.
@@ -261,10 +264,10 @@ func (s *Server) begin(id string, single bool) (session *tools.Session, end func
 	shell := s.commands.NewShell()
 	session = tools.NewSession(id, shell)
 	session.Skills = s.env.Skills.NewSession(shell, single)
-	return session, func() {
+	return session, s.sessions.begin(func() {
 		shell.Close()
 		session.Skills.Close()
-	}
+	})
 }
 
 // unknownTool words the refusal of a name that is not listed: perhaps it is

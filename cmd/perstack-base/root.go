@@ -35,6 +35,6 @@ func rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 	o.register(root.PersistentFlags())
-	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), skillsCommand(o), doctorCommand(o), healthcheckCommand(o), versionCommand())
+	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), skillsCommand(o), doctorCommand(o), healthcheckCommand(o), cacheCommand(o), versionCommand())
 	return root
 }

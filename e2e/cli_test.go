@@ -45,26 +45,62 @@ func TestCommandLine(t *testing.T) {
 		{"a tool that fails", nil, []string{"call", "readTextFile", "path=nope"}, 1, `"code":"not_found"`, ""},
 		{"unknown tool", nil, []string{"call", "readTextfile"}, 2, "", `Did you mean "readTextFile"?`},
 		{"no pair", nil, []string{"call", "todo", "x"}, 2, "", `"x" is neither a JSON object nor key=value`},
-		{"no JSON", nil, []string{"call", "todo", "{x}"}, 2, "", "no JSON object"},
+		{"no JSON", nil, []string{"call", "todo", "{x}"}, 2, "", "not a JSON object"},
+		{"one value", nil, []string{"call", "readTextFile", "a.txt"}, 0, `"content":"one\ntwo\n"`, ""},
+		{"what a runtime must send", nil, []string{"call", "exec", "cat", `args=["a.txt"]`}, 0, `{"output":"one\ntwo\n"}`, ""},
+		{"an argument is missing", nil, []string{"call", "readTextFile"}, 1, `"code":"bad_input"`, "for example: perstack-base call readTextFile path=README.md"},
+		{"an argument of the wrong type", nil, []string{"call", "readTextFile", "a.txt", "to=x"}, 1, `"code":"bad_input"`, "arguments of readTextFile: path [from] [to]"},
+		{"no tool", nil, []string{"call"}, 2, "", "which tool? As in: perstack-base call readTextFile README.md"},
+		{"far from any tool", nil, []string{"call", "foo"}, 2, "", `Unknown tool "foo". Tools: `},
 		{"tools", nil, []string{"tools"}, 0, "editTextFile", ""},
 		{"tools as Markdown", nil, []string{"tools", "--markdown"}, 0, "| `todo` | *`newTodos`* *`completedTodos`* |", ""},
 		{"tools as JSON", nil, []string{"tools", "--json"}, 0, `"inputSchema"`, ""},
+		{"tools have arguments", nil, []string{"tools"}, 0, "readTextFile (perstack): path [from] [to]", ""},
+		{"tools of other profiles", nil, []string{"tools"}, 0, "baseagent  apply_patch grep_files", ""},
+		{"every profile", nil, []string{"tools", "--tools", "all"}, 0, "\n  vski  exec\n", ""},
 		{"one tool", nil, []string{"tools", "--json", "--tools", "perstack.todo"}, 0, `"name": "todo"`, ""},
 		{"unknown profile", nil, []string{"serve", "--tools", "perstak"}, 2, "", `there is no profile "perstak"`},
 		{"unknown tool of a profile", nil, []string{"serve", "--tools", "perstack.x"}, 2, "", `profile perstack has no tool "x"; its tools are attemptCompletion`},
 		{"nothing selected", nil, []string{"serve", "--tools", "perstack.todo,-perstack.todo"}, 2, "", "selects no tool"},
-		{"unknown flag", nil, []string{"--workspce", "x"}, 2, "", "unknown flag: --workspce"},
-		{"unknown command", nil, []string{"tols"}, 2, "", `unknown command "tols"`},
+		{"unknown flag", nil, []string{"--workspce", "x"}, 2, "", "unknown flag --workspce; did you mean --workspace? (see perstack-base --help)"},
+		{"unknown flag of a command", nil, []string{"call", "--jsn"}, 2, "", "unknown flag --jsn; did you mean --json? (see perstack-base call --help)"},
+		{"unknown command", nil, []string{"tols"}, 2, "", `unknown command "tols"; did you mean tools? (see perstack-base --help)`},
+		{"unknown subcommand", nil, []string{"skills", "lsit"}, 2, "", `unknown command "lsit"; did you mean list? (see perstack-base skills --help)`},
+		{"a tool as command", nil, []string{"exec"}, 2, "", "it is a tool: perstack-base call exec"},
+		{"a word too many", nil, []string{"tools", "x"}, 2, "", `perstack-base tools takes no arguments, but "x" was given`},
+		{"unknown choice", nil, []string{"--transport", "htpp"}, 2, "", "--transport htpp: must be stdio, http or sse; did you mean http?"},
+		{"unknown mode", nil, []string{"--sandbox", "on"}, 2, "", "--sandbox on: must be auto, strict, isolate or off\n"},
+		{"no truth", nil, []string{"--read-only=maybe"}, 2, "", "--read-only maybe: must be true or false"},
+		{"no value", nil, []string{"--timeout"}, 2, "", "--timeout needs a value: --timeout TIME"},
+		{"time without a unit", nil, []string{"--timeout", "5"}, 2, "", "--timeout 5: must be a time with its unit, as in 90s"},
+		{"time too long", nil, []string{"--timeout", "48h"}, 2, "", "--timeout 48h: must be from 1ms to 24h"},
+		{"time too short", nil, []string{"--timeout", "500us"}, 2, "", "--timeout 500us: must be from 1ms to 24h"},
+		{"no time at all", nil, []string{"--timeout", "0s"}, 2, "", "--timeout 0s: must be from 1ms to 24h"},
+		{"size with a unit", nil, []string{"--max-output", "10k"}, 2, "", "--max-output 10k: must be a number of bytes, as in 131072"},
+		{"address without a network", nil, []string{"--listen", ":8080"}, 2, "", "--listen (or PERSTACK_BASE_LISTEN) needs --transport http or --transport sse"},
+		{"certificate without a network", nil, []string{"--tls-cert", "a.txt"}, 2, "", "--tls-cert (or PERSTACK_BASE_TLS_CERT) needs --transport http"},
+		{"address without a network, by variable", []string{"PERSTACK_BASE_LISTEN=:8080"}, []string{"tools"}, 2, "", "needs --transport http"},
+		{"health of nothing", nil, []string{"healthcheck"}, 2, "", "there is no server to ask"},
+		{"health of an image on stdio", nil, []string{"healthcheck", "--stdio-ok"}, 0, "", ""},
+		{"health of an address", nil, []string{"healthcheck", "--listen", "unix:nowhere"}, 1, "", "connect: "},
+		{"where skills are looked for", nil, []string{"skills", "list", "--skills", "nowhere"}, 0, "nowhere (trusted, from --skills; does not exist)", ""},
+		{"skills alone", nil, []string{"skills"}, 0, "Usage:", ""},
 		{"no workspace", nil, []string{"--workspace", "nowhere"}, 2, "", "cannot open the workspace nowhere"},
 		{"workspace is a file", nil, []string{"--workspace", "a.txt"}, 2, "", "cannot open the workspace a.txt"},
 		{"bad level", nil, []string{"--log-level", "loud"}, 2, "", "must be debug, info, warn or error"},
-		{"bad budget", nil, []string{"--max-output", "1"}, 2, "", "--max-output must be at least"},
+		{"bad budget", nil, []string{"--max-output", "1"}, 2, "", "--max-output 1: must be at least 256 bytes"},
 		{"environment twin", []string{"PERSTACK_BASE_READ_ONLY=true"}, []string{"call", "writeTextFile", "path=x", "text=y"}, 2, "", "It is left out because this server is read-only"},
 		{"flag beats environment", []string{"PERSTACK_BASE_TOOLS=nonsense"}, []string{"tools", "--tools", "perstack"}, 0, "todo", ""},
-		{"bad environment", []string{"PERSTACK_BASE_MAX_OUTPUT=lots"}, []string{"tools"}, 2, "", `PERSTACK_BASE_MAX_OUTPUT="lots"`},
+		{"bad environment", []string{"PERSTACK_BASE_MAX_OUTPUT=lots"}, []string{"tools"}, 2, "", `PERSTACK_BASE_MAX_OUTPUT="lots": must be a number of bytes`},
+		{"flags of one command have no variable", []string{"PERSTACK_BASE_JSON=true", "PERSTACK_BASE_MARKDOWN=true", "PERSTACK_BASE_VERSION=true"}, []string{"tools"}, 0, "todo (perstack)", ""},
+		{"version flag", nil, []string{"--version"}, 0, "perstack-base ", ""},
 		{"version", nil, []string{"version"}, 0, "perstack-base ", ""},
 		{"help", nil, []string{"--help"}, 0, "--read-only", ""},
 		{"completion", nil, []string{"completion", "bash"}, 0, "__start_perstack-base", ""},
+		{"completion of a value", nil, []string{"__completeNoDesc", "--sandbox", "s"}, 0, "strict\n", "Completion ended"},
+		{"completion of a profile", nil, []string{"__completeNoDesc", "--tools", "base"}, 0, "baseagent\nbaseagent.apply_patch\n", "Completion ended"},
+		{"completion of a tool", nil, []string{"__completeNoDesc", "call", "ex"}, 0, "exec\n", "Completion ended"},
+		{"completion of an argument", nil, []string{"__completeNoDesc", "call", "readTextFile", "path=a.txt", ""}, 0, "from=\nto=\n", "Completion ended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stdout, stderr, code := cli(t, dir, c.env, c.args...)
@@ -159,5 +195,67 @@ func TestStdoutGone(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the server ended with %v", err)
+	}
+}
+
+// TestHomeInPaths: a client's configuration is read by no shell, so ~/ is expanded here.
+func TestHomeInPaths(t *testing.T) {
+	home := workspace(t)
+	for _, dir := range []string{"ws/deep", "skills/demo", "more"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	skill := "---\nname: demo\ndescription: A demonstration.\n---\nDo it.\n"
+	if err := os.WriteFile(filepath.Join(home, "skills/demo/SKILL.md"), []byte(skill), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "ws/a.txt"), []byte("at home"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"HOME=" + home, "USERPROFILE=" + home}
+	list := string(os.PathListSeparator)
+	for _, c := range []struct {
+		env  []string
+		args []string
+		want string
+	}{
+		{nil, []string{"call", "readTextFile", "a.txt", "--workspace", "~/ws"}, "at home"},
+		{[]string{"PERSTACK_BASE_WORKSPACE=~/ws"}, []string{"call", "readTextFile", "a.txt"}, "at home"},
+		{nil, []string{"tools", "--workspace", "~", "--allow-read", "~/ws,~/more", "--allow-write", "~/more", "--log-file", "~/log"}, "exec"},
+		{nil, []string{"skills", "list", "--skills", "~/skills"}, "demo   trusted"},
+		{[]string{"PERSTACK_BASE_SKILLS=~/more" + list + "~/skills"}, []string{"skills", "list"}, "demo   trusted"},
+		{[]string{"PERSTACK_BASE_SKILLS=~/more,~/skills"}, []string{"skills", "list"}, "demo   trusted"},
+		{[]string{"PERSTACK_BASE_ALLOW_READ=~/more" + list + "~/skills"}, []string{"tools"}, "exec"},
+	} {
+		stdout, stderr, code := cli(t, home, append(env, c.env...), c.args...)
+		if code != 0 || !strings.Contains(stdout, c.want) {
+			t.Errorf("%v %q: exit code %d\n%s%s", c.env, c.args, code, stdout, stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(home, "log")); err != nil {
+		t.Error(err)
+	}
+	if _, stderr, code := cli(t, home, append(env, "PERSTACK_BASE_ALLOW_READ=~/more"+list+"~/none"), "tools"); code != 2 || !strings.Contains(stderr, filepath.Join(home, "none")) {
+		t.Errorf("a path of a list that does not exist: exit code %d: %s", code, stderr)
+	}
+}
+
+// TestUnconfinedIsSaidOnce: the warning is for a server that can run commands.
+func TestUnconfinedIsSaidOnce(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, true},
+		{[]string{"--read-only"}, false},
+		{[]string{"--tools", "perstack.readTextFile,perstack.todo"}, false},
+		{[]string{"--tools", "skills.skill_load"}, false},
+		{[]string{"--tools", "skills.skill_load", "--skills", "."}, true}, // its hooks are commands
+	} {
+		_, stderr, code := cli(t, workspace(t), nil, append([]string{"serve", "--sandbox", "off"}, c.args...)...)
+		if got := strings.Contains(stderr, "commands are not confined"); code != 0 || got != c.want {
+			t.Errorf("%q: exit code %d, %s", c.args, code, stderr)
+		}
 	}
 }

@@ -245,6 +245,23 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// TestSocketDirectory: a directory that is missing is made for this user alone, or named.
+func TestSocketDirectory(t *testing.T) {
+	dir := workspace(t)
+	s := startSite(t, dir, "http", "--listen", "unix:"+filepath.Join(dir, "run/me/mcp"))
+	if info, err := os.Stat(filepath.Join(dir, "run/me")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory of the socket: %v (%v)", info, err)
+	}
+	s.kill()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, code := cli(t, dir, nil, "--transport", "http", "--listen", "unix:"+filepath.Join(dir, "file/mcp"))
+	if want := "the directory " + filepath.Join(dir, "file") + " does not exist and cannot be made"; code != 2 || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 func TestTLSAndHealthcheck(t *testing.T) {
 	cert, key := certificate(t)
 	s := startSite(t, workspace(t), "http", "--tls-cert", cert, "--tls-key", key)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"mime"
 	"net"
 	"net/http"
@@ -154,7 +155,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) (release func(), f
 
 func busy(w http.ResponseWriter) *httpFault {
 	w.Header().Set("Retry-After", "1")
-	return refuse(http.StatusTooManyRequests, "this server is busy: 256 requests and 256 streams are served at a time; try again")
+	return refuse(http.StatusTooManyRequests, fmt.Sprintf("this server is busy: %[1]d requests and %[1]d streams are served at a time; try again", maxSlots))
 }
 
 func isJSON(r *http.Request) bool {

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -28,43 +29,45 @@ func Summary(t mcp.Tool) string {
 }
 
 func markdownArguments(t mcp.Tool) string {
-	in := inputOf(t)
 	var out []string
-	for _, name := range in.order {
-		if in.required[name] {
-			out = append(out, "`"+name+"`")
+	for _, a := range Arguments(t) {
+		if a.Required {
+			out = append(out, "`"+a.Name+"`")
 		} else {
-			out = append(out, "*`"+name+"`*")
+			out = append(out, "*`"+a.Name+"`*")
 		}
 	}
 	return strings.Join(out, " ")
 }
 
-// An input is what a listed schema says of a tool's arguments.
-type input struct {
-	order    []string
-	types    map[string]string
-	required map[string]bool
+// An Argument is one that a listed tool takes, as its schema has it.
+type Argument struct {
+	Name        string
+	Type        string // of JSON Schema
+	Description string
+	Required    bool
+	Default     any      // nil = none
+	Minimum     *float64 // of numbers; nil = none
+	Maximum     *float64
+	MaxLength   *int     // of texts, in characters; nil = none
+	Enum        []string // the only texts
 }
 
-// inputOf reads a listed schema, which this program wrote.
-func inputOf(t mcp.Tool) input {
+// Arguments returns what a listed tool takes, in the order of its schema.
+func Arguments(t mcp.Tool) (list []Argument) {
 	var schema struct {
 		Properties json.RawMessage
 		Required   []string
 	}
-	in := input{types: map[string]string{}, required: map[string]bool{}}
 	mustUnmarshal(t.RawInputSchema, &schema)
-	properties := map[string]struct{ Type string }{}
+	var properties map[string]json.RawMessage
 	mustUnmarshal(schema.Properties, &properties)
-	for name, p := range properties {
-		in.types[name] = p.Type
+	for _, name := range keysInOrder(schema.Properties) {
+		a := Argument{Name: name, Required: slices.Contains(schema.Required, name)}
+		mustUnmarshal(properties[name], &a)
+		list = append(list, a)
 	}
-	for _, name := range schema.Required {
-		in.required[name] = true
-	}
-	in.order = keysInOrder(schema.Properties)
-	return in
+	return list
 }
 
 // keysInOrder returns the keys of a JSON object as they stand in the text.
@@ -80,20 +83,9 @@ func keysInOrder(object json.RawMessage) (keys []string) {
 	return keys
 }
 
+// mustUnmarshal reads what this program wrote.
 func mustUnmarshal(data []byte, v any) {
 	if err := json.Unmarshal(data, v); err != nil {
 		panic(err)
 	}
-}
-
-// TextArguments names the arguments of a listed tool that are texts, so that a
-// command line can pass them unquoted. It is empty for an unknown tool.
-func (s *Server) TextArguments(name string) map[string]bool {
-	texts := map[string]bool{}
-	if tool := s.mcp.GetTool(name); tool != nil {
-		for arg, typ := range inputOf(tool.Tool).types {
-			texts[arg] = typ == "string"
-		}
-	}
-	return texts
 }

@@ -42,30 +42,41 @@ func allowedTools(profiles []*tools.Profile, defaults []string, cfg Config) ([]s
 	return chosen, nil
 }
 
+// everything is the item of --tools that means all profiles.
+const everything = "all"
+
 // selectTools reads --tools: PROFILE adds a profile, PROFILE.TOOL one tool,
-// -PROFILE.TOOL takes one away. A list that begins by taking away begins with
-// defaults. The result is sorted by tool name; unknown names, an empty result
-// and two tools of one name are errors that say what to write instead.
+// -PROFILE.TOOL takes one away, all adds every profile. A list that begins by
+// taking away begins with defaults. The result is sorted by tool name; unknown
+// names, an empty result and two tools of one name are errors that say what to
+// write instead. What all adds gives way: to a tool of the same name that is named
+// itself, else to that of an earlier profile.
 func selectTools(profiles []*tools.Profile, defaults, list []string) ([]selected, error) {
 	list = slices.DeleteFunc(slices.Clone(list), func(item string) bool { return strings.TrimSpace(item) == "" })
 	if len(list) == 0 || strings.HasPrefix(strings.TrimSpace(list[0]), "-") {
 		list = append(slices.Clone(defaults), list...)
 	}
-	var chosen []selected
+	var named, rest []selected // rest: by all alone
 	for _, item := range list {
-		item = strings.TrimSpace(item)
-		name, take := strings.CutPrefix(item, "-")
+		name, take := strings.CutPrefix(strings.TrimSpace(item), "-")
 		matches, err := lookUp(profiles, name)
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range matches {
-			chosen = slices.DeleteFunc(chosen, func(s selected) bool { return s.tool == m.tool })
-			if !take {
-				chosen = append(chosen, m)
-			}
+		isMatch := func(s selected) bool { return slices.Contains(matches, s) }
+		if name != everything || take {
+			named = slices.DeleteFunc(named, isMatch)
+		}
+		rest = slices.DeleteFunc(rest, isMatch)
+		switch {
+		case take:
+		case name == everything:
+			rest = append(rest, matches...)
+		default:
+			named = append(named, matches...)
 		}
 	}
+	chosen := fill(named, rest)
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("--tools %s selects no tool", strings.Join(list, ","))
 	}
@@ -73,26 +84,69 @@ func selectTools(profiles []*tools.Profile, defaults, list []string) ([]selected
 	return chosen, clash(chosen, list)
 }
 
-// lookUp returns what PROFILE or PROFILE.TOOL means.
+// fill adds those of rest whose name is still free.
+func fill(chosen, rest []selected) []selected {
+	for _, r := range rest {
+		if !slices.ContainsFunc(chosen, func(c selected) bool { return c.tool.Name == r.tool.Name }) {
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen
+}
+
+// lookUp returns what PROFILE, PROFILE.TOOL or all means.
 func lookUp(profiles []*tools.Profile, item string) ([]selected, error) {
+	if item == everything {
+		return allTools(profiles), nil
+	}
 	name, toolName, one := strings.Cut(item, ".")
 	i := slices.IndexFunc(profiles, func(p *tools.Profile) bool { return p.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("--tools %s: there is no profile %q; profiles are %s", item, name, profileNames(profiles))
+		return nil, noProfile(profiles, item, name)
 	}
 	p := profiles[i]
-	if one {
-		t := p.Tool(toolName)
-		if t == nil {
-			return nil, fmt.Errorf("--tools %s: profile %s has no tool %q; its tools are %s", item, name, toolName, toolNames(p))
+	if !one {
+		return allTools(profiles[i : i+1]), nil
+	}
+	t := p.Tool(toolName)
+	if t == nil {
+		names := toolNames(p)
+		return nil, fmt.Errorf("--tools %s: profile %s has no tool %q%s; its tools are %s", item, name, toolName, meant(Nearest(toolName, names)), strings.Join(names, ", "))
+	}
+	return []selected{{p, t}}, nil
+}
+
+func allTools(profiles []*tools.Profile) (all []selected) {
+	for _, p := range profiles {
+		for _, t := range p.Tools {
+			all = append(all, selected{p, t})
 		}
-		return []selected{{p, t}}, nil
 	}
-	all := make([]selected, len(p.Tools))
-	for i, t := range p.Tools {
-		all[i] = selected{p, t}
+	return all
+}
+
+// noProfile says what to write for an item that begins with no profile's name:
+// that of a tool alone is a frequent one.
+func noProfile(profiles []*tools.Profile, item, name string) error {
+	var names, full []string
+	for _, p := range profiles {
+		names = append(names, p.Name)
+		if p.Tool(item) != nil {
+			full = append(full, p.Name+"."+item)
+		}
 	}
-	return all, nil
+	if full != nil {
+		return fmt.Errorf("--tools %s: a tool is named with its profile: %s", item, strings.Join(full, " or "))
+	}
+	return fmt.Errorf("--tools %s: there is no profile %q%s; profiles are %s, and %s means every one", item, name, meant(Nearest(name, names)), strings.Join(names, ", "), everything)
+}
+
+// meant puts a near name into a sentence, if there is one.
+func meant(near string) string {
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", near)
 }
 
 // clash finds two selected tools of one name; chosen is sorted by it.
@@ -107,19 +161,11 @@ func clash(chosen []selected, list []string) error {
 	return nil
 }
 
-func profileNames(profiles []*tools.Profile) string {
-	names := make([]string, len(profiles))
-	for i, p := range profiles {
-		names[i] = p.Name
-	}
-	return strings.Join(names, ", ")
-}
-
-func toolNames(p *tools.Profile) string {
+func toolNames(p *tools.Profile) []string {
 	names := make([]string, len(p.Tools))
 	for i, t := range p.Tools {
 		names[i] = t.Name
 	}
 	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return names
 }

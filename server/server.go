@@ -49,6 +49,13 @@ const (
 // model, in characters: a client repeats them with every conversation.
 const maxInstructions = 2000
 
+// MinTimeout and MaxTimeout bound Config.Timeout: every tool that runs commands
+// takes a deadline between them.
+const (
+	MinTimeout = time.Millisecond
+	MaxTimeout = 24 * time.Hour
+)
+
 // pageSize is the number of entries in one page of any list.
 const pageSize = 200
 
@@ -86,6 +93,7 @@ type Server struct {
 	known    []selected // every tool of every profile
 	repo     *skillrepo.Repo
 	version  string
+	trusting bool // skills may bring commands along that run without a tool
 	skills   skillState
 	sessions sessions
 }
@@ -99,7 +107,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	s := &Server{version: cfg.Version, http: cfg.HTTP}
+	if cfg.Timeout != 0 && (cfg.Timeout < MinTimeout || cfg.Timeout > MaxTimeout) {
+		return nil, fmt.Errorf("the timeout of commands must be from %v to %v, not %v", MinTimeout, MaxTimeout, cfg.Timeout)
+	}
+	s := &Server{version: cfg.Version, http: cfg.HTTP, trusting: len(cfg.Skills) > 0 && !cfg.ReadOnly}
 	if s.http != nil {
 		if err := s.http.check(); err != nil {
 			return nil, err
@@ -244,6 +255,15 @@ func (s *Server) Workspace() string { return s.env.Files.Root() }
 // Commands returns what runs the server's commands, for a look at how they are confined.
 func (s *Server) Commands() *sandbox.Commands { return s.commands }
 
+// RunsCommands tells whether a client of this server can have commands run: by a
+// tool that may be listed, or by a trusted skill.
+func (s *Server) RunsCommands() bool {
+	runs := func(c selected) bool { return c.tool.Effect.OpenWorld }
+	return slices.ContainsFunc(s.choices.with, runs) || s.trusting && slices.ContainsFunc(s.choices.with, func(c selected) bool {
+		return c.profile == skills.Profile || c.profile == echo.Profile
+	})
+}
+
 // Kill ends every command at once.
 func (s *Server) Kill() { s.commands.Kill() }
 
@@ -282,8 +302,8 @@ func (s *Server) unknownTool(name string) string {
 	if i := slices.IndexFunc(s.known, func(k selected) bool { return k.tool.Name == name }); i >= 0 {
 		k := s.known[i]
 		text += s.whyNotListed(k)
-	} else if near := sandbox.Similar(name, names, 1); len(near) > 0 {
-		text += fmt.Sprintf(" Did you mean %q?", near[0])
+	} else if near := Nearest(name, names); near != "" {
+		text += fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return text + " Tools: " + strings.Join(names, ", ") + "."
 }
@@ -309,6 +329,26 @@ func (s *Server) Listed() []Listed {
 type Listed struct {
 	Profile *tools.Profile
 	Tool    mcp.Tool
+}
+
+// Tool returns the listed tool of that name. That there is none is an error that
+// says why.
+func (s *Server) Tool(name string) (mcp.Tool, error) {
+	if tool := s.mcp.GetTool(name); tool != nil {
+		return tool.Tool, nil
+	}
+	return mcp.Tool{}, errors.New(s.unknownTool(name))
+}
+
+// Unlisted returns the tools of this binary that this server does not list, each
+// as PROFILE.TOOL, in the order of the profiles.
+func (s *Server) Unlisted() (names []string) {
+	for _, k := range s.known {
+		if !slices.ContainsFunc(s.chosen(), func(c selected) bool { return c.tool == k.tool }) {
+			names = append(names, k.name())
+		}
+	}
+	return names
 }
 
 // Call runs one tool as a client would, in a session of its own, and returns its

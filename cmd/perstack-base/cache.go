@@ -19,7 +19,7 @@ func cacheCommand(o *options) *cobra.Command {
 		Short: "Show what commands keep between sessions, and where",
 		Long: "Show the caches of build tools (go, npm, pip, cargo, ccache and others) that live on between sessions:\n" +
 			"one for each workspace, the last used first.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			trees, err := o.trees()
 			if err != nil {
@@ -31,7 +31,7 @@ func cacheCommand(o *options) *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "clear",
 		Short: "Empty the cache of the workspace",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			trees, err := o.trees()
 			if err != nil {

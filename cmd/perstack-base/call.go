@@ -1,11 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
@@ -13,44 +12,62 @@ import (
 	"github.com/perstack-ai/perstack-base/server"
 )
 
-const callExamples = `  perstack-base call readTextFile path=README.md to=5
-  perstack-base call exec '{"command":"ls","args":["-l"],"env":{},"cwd":"","stdout":true,"stderr":true}'
-  perstack-base call todo newTodos='["Plan","Build"]'`
+const callExamples = `  perstack-base call readTextFile README.md
+  perstack-base call readTextFile path=README.md to=5
+  perstack-base call exec command=ls args='["-l"]'
+  perstack-base call shell_command --tools baseagent 'make -j2 | tail'
+  perstack-base call todo '{"newTodos": ["Plan", "Build"]}'`
 
 func callCommand(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "call TOOL [JSON | key=value ...]",
-		Short:   "Call one tool and print its answer",
-		Long:    "Call one tool as a client would and print its text. Arguments are one JSON object, or key=value\npairs whose values are JSON where they can be and text otherwise. Exit code 1 means that the tool failed.",
+		Use:   "call TOOL [VALUE] [KEY=VALUE ...] | call TOOL JSON",
+		Short: "Call one tool and print its answer",
+		Long: `Call one tool as a client would, and print its text. Arguments are one JSON object, or KEY=VALUE
+pairs; where a tool requires one argument only, its value is enough. Values are JSON, but a text
+stands as it is. perstack-base tools shows what each tool takes. Exit code 1 means that the tool
+failed.`,
 		Example: callExamples,
-		Args:    cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("which tool? As in: perstack-base call readTextFile README.md (perstack-base tools lists them)")
+			}
+			return nil
+		},
+		ValidArgsFunction: completeCall(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, end, err := open(o)
 			if err != nil {
 				return err
 			}
 			defer end()
-			return callTool(cmd.Context(), cmd.OutOrStdout(), s, args, asJSON)
+			return callTool(cmd, s, args, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole result as JSON")
 	return cmd
 }
 
-func callTool(ctx context.Context, w io.Writer, s *server.Server, args []string, asJSON bool) error {
-	input, err := callArguments(s, args[0], args[1:])
+func callTool(cmd *cobra.Command, s *server.Server, args []string, asJSON bool) error {
+	tool, err := s.Tool(args[0])
 	if err != nil {
 		return err
 	}
-	result, err := s.Call(ctx, args[0], input)
+	input, err := readArguments(tool, args[1:])
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, usageOf(tool))
+	}
+	result, err := s.Call(cmd.Context(), tool.Name, input)
 	if err != nil {
 		return err
 	}
-	if err := printResult(w, result, asJSON); err != nil {
+	if err := printResult(cmd.OutOrStdout(), result, asJSON); err != nil {
 		return failure{err}
 	}
 	if result.IsError {
+		if !suits(tool, input) {
+			fmt.Fprintln(cmd.ErrOrStderr(), usageOf(tool))
+		}
 		return failure{}
 	}
 	return nil
@@ -73,30 +90,4 @@ func printResult(w io.Writer, result *mcp.CallToolResult, asJSON bool) error {
 		}
 	}
 	return nil
-}
-
-// callArguments reads one JSON object or key=value pairs. The tool's schema
-// decides: a text argument takes its value as it is, any other takes JSON.
-func callArguments(s *server.Server, tool string, words []string) (map[string]any, error) {
-	if len(words) == 1 && strings.HasPrefix(strings.TrimSpace(words[0]), "{") {
-		var object map[string]any
-		if err := json.Unmarshal([]byte(words[0]), &object); err != nil {
-			return nil, fmt.Errorf("the arguments are no JSON object: %w", err)
-		}
-		return object, nil
-	}
-	texts := s.TextArguments(tool)
-	object := map[string]any{}
-	for _, word := range words {
-		key, value, ok := strings.Cut(word, "=")
-		if !ok {
-			return nil, fmt.Errorf("%q is neither a JSON object nor key=value", word)
-		}
-		var v any
-		if texts[key] || json.Unmarshal([]byte(value), &v) != nil {
-			v = value
-		}
-		object[key] = v
-	}
-	return object, nil
 }

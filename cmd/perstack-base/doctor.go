@@ -19,10 +19,10 @@ func doctorCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Try out what is enforced here, and tell what is not and what to do",
-		Long: "Try out what the sandbox promises on this machine, with these flags: a process outside makes each\n" +
-			"forbidden call and must succeed, a confined one makes it and must fail. Only what was tried is claimed.\n" +
-			"Exit code 1 means that something is not enforced.",
-		Args: cobra.NoArgs,
+		Long: `Try out what the sandbox promises on this machine, with these flags: a process outside makes each
+forbidden call and must succeed, a confined one makes it and must fail. Only what was tried is
+claimed. Exit code 1 means that something is not enforced.`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, end, err := open(o)
 			if err != nil {

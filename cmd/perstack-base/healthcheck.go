@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,17 +17,23 @@ import (
 const healthTime = 5 * time.Second
 
 func healthcheckCommand(o *options) *cobra.Command {
-	return &cobra.Command{
+	var stdioOK bool
+	cmd := &cobra.Command{
 		Use:   "healthcheck [URL]",
-		Short: "Ask a server whether it is there, for containers without other tools",
-		Long:  "Ask the server at URL, or at the address of --listen on this machine, whether it is there.\nExit code 1 means that it is not. With --transport stdio there is nothing to ask.",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "Ask a running server over HTTP whether it is well",
+		Long: `Ask the server at URL, or the one that flags such as --transport http and --listen describe, whether
+it is well. Exit code 0: it answers. Exit code 1: it does not.`,
+		Example: `  perstack-base healthcheck --transport http                  the server at ` + defaultListen + `
+  perstack-base healthcheck http://127.0.0.1:9000/healthz     the server there
+  perstack-base healthcheck --listen unix:/run/me/mcp         the server behind a socket`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			url := ""
-			if len(args) == 1 {
-				url = args[0]
-			} else if o.web.transport == "stdio" {
+			url := strings.Join(args, "")
+			switch asked := url != "" || o.web.transport != transports[0] || o.web.flags.Changed("listen"); {
+			case !asked && stdioOK:
 				return nil
+			case !asked:
+				return errors.New("there is no server to ask: with stdio only its client can reach it; give a URL, --listen, or --transport http")
 			}
 			if err := checkHealth(cmd.Context(), &o.web, url); err != nil {
 				return failure{err}
@@ -34,6 +41,8 @@ func healthcheckCommand(o *options) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&stdioOK, "stdio-ok", false, "exit 0 when the transport is stdio, where nothing can be asked (for images)")
+	return cmd
 }
 
 func checkHealth(ctx context.Context, o *web, url string) error {

@@ -15,6 +15,7 @@ import (
 
 // web are the flags of serving over HTTP.
 type web struct {
+	flags     *pflag.FlagSet
 	transport string
 	listen    string
 	tokenFile string
@@ -30,23 +31,41 @@ const (
 	tokenEnv      = envPrefix + "AUTH_TOKEN"
 )
 
+// transports are the ways to speak MCP, the first of them without a network.
+var transports = []string{"stdio", "http", "sse"}
+
 func (o *web) register(f *pflag.FlagSet) {
-	f.StringVar(&o.transport, "transport", "stdio", "`WAY` to speak MCP: stdio, http (Streamable HTTP at /mcp) or sse (HTTP+SSE at /sse, for old clients)")
-	f.StringVar(&o.listen, "listen", defaultListen, "`ADDRESS` for http and sse: HOST:PORT, :PORT (on 127.0.0.1) or unix:PATH")
-	f.StringVar(&o.tokenFile, "auth-token-file", "", "`FILE` with the token that clients must send (or PERSTACK_BASE_AUTH_TOKEN)")
-	f.StringSliceVar(&o.hosts, "allow-host", nil, "`NAMES` this server is called by besides loopback, HOST or HOST:PORT")
-	f.StringSliceVar(&o.origins, "allow-origin", nil, "`ORIGINS` of web pages that may connect, as in https://app.example (besides loopback)")
-	f.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate chain, to serve https")
-	f.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with the certificate's key")
+	o.flags = f
+	choiceFlag(f, &o.transport, "transport", "WAY", transports, transports[0], "how MCP is spoken: stdio, http (Streamable HTTP at /mcp) or sse (HTTP+SSE at /sse, for old clients)")
+	f.Var(&setting{"ADDRESS", defaultListen, func(text string) error {
+		o.listen = text
+		if path, ok := strings.CutPrefix(text, unixPrefix); ok {
+			o.listen = unixPrefix + expandHome(path)
+		}
+		return nil
+	}}, "listen", "where http and sse listen: HOST:PORT, :PORT (of 127.0.0.1) or unix:PATH")
+	pathFlag(f, &o.tokenFile, "auth-token-file", "FILE", "clients must send the token in FILE (or in PERSTACK_BASE_AUTH_TOKEN)")
+	f.StringSliceVar(&o.hosts, "allow-host", nil, "answer to these `NAMES` besides loopback, each HOST or HOST:PORT")
+	f.StringSliceVar(&o.origins, "allow-origin", nil, "let web pages of these `ORIGINS` connect besides those of loopback, as in https://app.example")
+	pathFlag(f, &o.tlsCert, "tls-cert", "FILE", "serve https with the certificate chain in FILE")
+	pathFlag(f, &o.tlsKey, "tls-key", "FILE", "the private key of the certificate")
+}
+
+// unused refuses flags of a server on the network when none is wanted: who set
+// them would wait for a server that is not there.
+func (o *web) unused() (err error) {
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "transport" && err == nil {
+			err = fmt.Errorf("--%s (or %s) needs --transport http or --transport sse; with stdio nothing listens", f.Name, envName(f.Name))
+		}
+	})
+	return err
 }
 
 // config turns the flags into what the server takes, nil for stdio.
 func (o *web) config() (*server.HTTP, error) {
-	if o.transport == "stdio" {
-		return nil, nil
-	}
-	if o.transport != "http" && o.transport != "sse" {
-		return nil, fmt.Errorf("--transport %s: must be stdio, http or sse", o.transport)
+	if o.transport == transports[0] {
+		return nil, o.unused()
 	}
 	token, err := o.token()
 	if err != nil {

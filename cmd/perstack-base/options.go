@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -34,57 +32,51 @@ type options struct {
 	web        web
 }
 
-// envPrefix begins the environment twin of every flag.
-const envPrefix = "PERSTACK_BASE_"
+// The words that flags of few choices take.
+var (
+	sandboxModes = []string{string(sandbox.Auto), string(sandbox.Strict), string(sandbox.Isolate), string(sandbox.Off)}
+	networkModes = []string{"deny", "allow"}
+	logLevels    = []string{"debug", "info", "warn", "error"}
+)
 
+// register adds the shared flags, in the groups and the order in which --help shows them.
 func (o *options) register(f *pflag.FlagSet) {
-	f.StringVar(&o.workspace, "workspace", "", "serve `DIR` instead of the current directory")
-	f.StringSliceVar(&o.tools, "tools", nil, "`LIST` of PROFILE, PROFILE.TOOL, -PROFILE.TOOL (default perstack, and skills when there are any)")
+	inGroup(f, "What is served", o.registerServed)
+	inGroup(f, "Commands", o.registerCommands)
+	inGroup(f, "Skills", o.registerSkills)
+	inGroup(f, "Serving over HTTP", o.web.register)
+	inGroup(f, "Log", o.registerLog)
+}
+
+func (o *options) registerServed(f *pflag.FlagSet) {
+	pathFlag(f, &o.workspace, "workspace", "DIR", "serve DIR instead of the current directory")
+	f.StringSliceVar(&o.tools, "tools", nil, "list these tools: `LIST` has PROFILE, PROFILE.TOOL, -PROFILE.TOOL (leave it out) or all, separated by commas (default perstack, and skills while there is a skill)")
 	f.BoolVar(&o.readOnly, "read-only", false, "leave out every tool that changes files or runs commands")
-	f.IntVar(&o.maxOutput, "max-output", 0, "`BYTES` of text in one result (default: as each profile says)")
-	f.DurationVar(&o.timeout, "timeout", 0, "end commands that set no timeout after this `TIME`, as in 90s (default: as each profile says)")
-	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see variables that look like secrets; `NAMES` may hold *")
-	f.StringArrayVar(&o.skills, "skills", nil, "look for trusted skills in `DIR`; repeat for more")
-	f.BoolVar(&o.noDiscover, "no-discover", false, "do not look for skills in skills, .agents/skills and ~/.agents/skills")
-	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Auto), "confine commands: auto = by the kernel where it can, strict = or refuse them, isolate = in namespaces of their own or refuse them, off = not (`MODE`)")
-	f.StringVar(&o.network, "network", "deny", "let commands use the network: `deny` or allow")
-	f.StringSliceVar(&o.allow.read, "allow-read", nil, "let commands read these `PATHS` too")
-	f.StringSliceVar(&o.allow.write, "allow-write", nil, "let commands write these `PATHS` too")
-	f.StringVar(&o.logLevel, "log-level", "", "log to standard error from this `LEVEL` on: debug, info, warn, error (default warn)")
-	f.StringVar(&o.logFile, "log-file", "", "append a JSON line for each call to `FILE`: tool, duration, outcome, bytes")
-	f.BoolVar(&o.verbose, "verbose", false, "same as --log-level info")
-	o.web.register(f)
+	sizeFlag(f, &o.maxOutput, "max-output", minOutput, fmt.Sprintf("bytes of text in one result, at least %d (default: what each profile sets)", minOutput))
 }
 
-// applyEnvironment sets every flag that the command line left alone from its
-// environment twin.
-func applyEnvironment(flags *pflag.FlagSet) error {
-	var err error
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := envName(f.Name)
-		value, ok := os.LookupEnv(name)
-		if f.Changed || !ok || err != nil || f.Name == "help" {
-			return
-		}
-		if setErr := flags.Set(f.Name, value); setErr != nil {
-			err = fmt.Errorf("%s=%q: %w", name, value, setErr)
-		}
-	})
-	return err
+func (o *options) registerCommands(f *pflag.FlagSet) {
+	timeoutFlag(f, &o.timeout, "timeout", "end a command that sets no timeout of its own after this time, as in 90s (default: what each tool sets)")
+	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(sandbox.Auto), "how commands are confined: auto (by the kernel where it can), strict (by the kernel, or commands are refused), isolate (in namespaces of their own, or commands are refused) or off")
+	choiceFlag(f, &o.network, "network", "MODE", networkModes, "deny", "whether commands can use the network: deny or allow")
+	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
+	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")
+	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see these variables although their names look like secrets; `NAMES` may contain *")
 }
 
-func envName(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+func (o *options) registerSkills(f *pflag.FlagSet) {
+	pathsFlag(f, &o.skills, "skills", "DIR", false, "look for skills in DIR, too, and trust them; repeat the flag for more directories")
+	f.BoolVar(&o.noDiscover, "no-discover", false, "look for skills in --skills alone, not in skills, .agents/skills and ~/.agents/skills")
+}
+
+func (o *options) registerLog(f *pflag.FlagSet) {
+	choiceFlag(f, &o.logLevel, "log-level", "LEVEL", logLevels, "warn", "log to standard error from this level on: debug, info, warn or error")
+	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call to FILE: tool, duration, outcome, bytes")
+	f.BoolVar(&o.verbose, "verbose", false, "the same as --log-level info")
 }
 
 // config turns the flags into what the server takes. end closes the log file.
 func (o *options) config() (cfg server.Config, end func(), err error) {
-	if o.maxOutput < 0 || (o.maxOutput > 0 && o.maxOutput < minOutput) {
-		return cfg, nil, fmt.Errorf("--max-output must be at least %d bytes", minOutput)
-	}
-	if o.timeout < 0 {
-		return cfg, nil, fmt.Errorf("--timeout must not be negative")
-	}
 	if cfg, err = o.confinement(); err != nil {
 		return cfg, nil, err
 	}
@@ -104,12 +96,6 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 // confinement reads the flags about commands.
 func (o *options) confinement() (cfg server.Config, err error) {
 	cfg.Sandbox = sandbox.Mode(o.sandbox)
-	if !slices.Contains([]sandbox.Mode{sandbox.Auto, sandbox.Strict, sandbox.Isolate, sandbox.Off}, cfg.Sandbox) {
-		return cfg, fmt.Errorf("--sandbox %s: must be auto, strict, isolate or off", o.sandbox)
-	}
-	if o.network != "deny" && o.network != "allow" {
-		return cfg, fmt.Errorf("--network %s: must be deny or allow", o.network)
-	}
 	cfg.Network = o.network == "allow"
 	if cfg.AllowRead, err = absolute("--allow-read", o.allow.read); err != nil {
 		return cfg, err
@@ -118,8 +104,8 @@ func (o *options) confinement() (cfg server.Config, err error) {
 	return cfg, err
 }
 
-// absolute makes paths absolute. One that is not there would permit nothing,
-// without a word, so it is an error.
+// absolute makes paths absolute. One that does not exist would permit nothing
+// and say nothing, so it is an error.
 func absolute(flag string, paths []string) (out []string, err error) {
 	for _, path := range paths {
 		path, err := filepath.Abs(path)
@@ -140,14 +126,12 @@ const minOutput = 256
 // logger writes warnings to standard error, and with --log-file one JSON line for
 // each call and everything else to that file.
 func (o *options) logger() (*slog.Logger, func(), error) {
-	level := slog.LevelWarn
-	if o.verbose {
-		level = slog.LevelInfo
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, nil, fmt.Errorf("--log-level %s: %w", o.logLevel, err)
 	}
-	if o.logLevel != "" {
-		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-			return nil, nil, fmt.Errorf("--log-level %s: must be debug, info, warn or error", o.logLevel)
-		}
+	if o.verbose {
+		level = min(level, slog.LevelInfo)
 	}
 	text := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})
 	if o.logFile == "" {

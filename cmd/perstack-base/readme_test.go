@@ -38,8 +38,7 @@ func flagTable() string {
 	var b strings.Builder
 	b.WriteString("| flag | means |\n|---|---|\n")
 	rootCommand().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		value, usage := pflag.UnquoteUsage(f)
-		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.TrimSpace("--"+f.Name+" "+value), usage)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", flagName(f), flagUsage(f))
 	})
 	return b.String()
 }

@@ -14,8 +14,8 @@ import (
 func serveCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Serve MCP, on standard input and output unless --transport says otherwise (what a bare start does)",
-		Args:  cobra.NoArgs,
+		Short: "Serve MCP on standard input and output, or as --transport says (the same as no command)",
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 }
@@ -59,8 +59,12 @@ func serveHTTP(ctx context.Context, o *options, s *server.Server, cfg *server.HT
 	return nil
 }
 
-// warnUnconfined says in one line when the kernel does not keep commands in.
+// warnUnconfined says in one line when there are commands and the kernel does not
+// confine them.
 func warnUnconfined(s *server.Server) {
+	if !s.RunsCommands() {
+		return
+	}
 	if ok, why := s.Commands().Confined(); !ok {
 		fmt.Fprintf(os.Stderr, "perstack-base: commands are not confined: %s (perstack-base doctor tells more)\n", why)
 	}
@@ -85,5 +89,6 @@ func banner(o *options) {
 	if err != nil {
 		dir = o.workspace
 	}
-	fmt.Fprintf(os.Stderr, "perstack-base %s: MCP on stdin and stdout, workspace %s; Ctrl-D ends\n", buildVersion(), dir)
+	fmt.Fprintf(os.Stderr, "perstack-base %s speaks MCP on standard input and output, for an MCP client to start it.\n"+
+		"Workspace: %s. Ctrl-D ends it; perstack-base --help tells what else it does.\n", buildVersion(), dir)
 }

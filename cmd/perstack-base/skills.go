@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,8 @@ func skillsCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "skills",
 		Short: "List, validate and digest Agent Skills",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(skillsListCommand(o), skillsValidateCommand(), skillsDigestCommand())
 	return cmd
@@ -31,59 +33,109 @@ func skillsListCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the skills that a server with these flags knows, and what it did not load",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			inventory, err := takeInventory(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printLine(cmd.OutOrStdout(), inventory)
+				return printLine(cmd.OutOrStdout(), inventory.Inventory)
 			}
 			return printInventory(cmd.OutOrStdout(), inventory)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object with everything known")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything known as one JSON object")
 	return cmd
 }
 
-func takeInventory(ctx context.Context, o *options) (skillrepo.Inventory, error) {
+// A survey is what a server would know of skills, and where it would look for them.
+type survey struct {
+	skillrepo.Inventory
+	Looked []place
+}
+
+// A place is a directory in which skills are looked for.
+type place struct {
+	Dir     string
+	Trusted bool
+	There   bool
+}
+
+func takeInventory(ctx context.Context, o *options) (all survey, err error) {
 	dir := o.workspace
 	if dir == "" {
 		dir = "."
 	}
 	files, err := sandbox.Open(dir, sandbox.Limits{})
 	if err != nil {
-		return skillrepo.Inventory{}, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
+		return all, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
 	defer files.Close()
 	roots, err := server.Roots(files, o.skills, !o.noDiscover)
 	if err != nil {
-		return skillrepo.Inventory{}, err
+		return all, err
+	}
+	for _, r := range roots {
+		_, err := os.Stat(r.Dir)
+		all.Looked = append(all.Looked, place{r.Dir, r.Trusted, err == nil})
 	}
 	repo, err := skillrepo.Open(ctx, roots, skillrepo.Options{})
 	if err != nil {
-		return skillrepo.Inventory{}, err
+		return all, err
 	}
-	return repo.Inventory(ctx)
+	all.Inventory, err = repo.Inventory(ctx)
+	return all, err
 }
 
-func printInventory(w io.Writer, inventory skillrepo.Inventory) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "SKILL\tTRUST\tFILES\tBYTES\tDIRECTORY\t")
-	for _, s := range inventory.Skills {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t\n", s.Name, s.Trust, s.Files, s.Bytes, s.Dir)
-	}
-	if err := tw.Flush(); err != nil {
+func printInventory(w io.Writer, all survey) error {
+	if len(all.Skills) == 0 {
+		fmt.Fprintln(w, "No skills.")
+	} else if err := printSkills(w, all.Skills); err != nil {
 		return err
 	}
-	for _, s := range inventory.Skills {
+	for _, s := range all.Skills {
 		for _, d := range s.Diagnostics {
 			fmt.Fprintf(w, "warning: %s: %s\n", s.Dir, d)
 		}
 	}
-	for _, d := range inventory.Diagnostics {
+	for _, d := range all.Diagnostics {
 		fmt.Fprintf(w, "not loaded: %s\n", d)
+	}
+	return printLooked(w, all.Looked)
+}
+
+func printSkills(w io.Writer, list []skillrepo.SkillInfo) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "SKILL\tTRUST\tFILES\tBYTES\tDIRECTORY")
+	for _, s := range list {
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\n", s.Name, s.Trust, s.Files, s.Bytes, s.Dir)
+	}
+	return tw.Flush()
+}
+
+// printLooked says where skills were looked for: one that is missed is elsewhere.
+func printLooked(w io.Writer, looked []place) error {
+	if len(looked) == 0 {
+		_, err := fmt.Fprintln(w, "Looked nowhere: --no-discover, and no --skills DIR.")
+		return err
+	}
+	fmt.Fprintln(w, "Looked in:")
+	for _, p := range looked {
+		var notes []string
+		if p.Trusted {
+			notes = append(notes, "trusted, from --skills")
+		}
+		if !p.There {
+			notes = append(notes, "does not exist")
+		}
+		line := "  " + p.Dir
+		if notes != nil {
+			line += " (" + strings.Join(notes, "; ") + ")"
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -93,7 +145,10 @@ func skillsValidateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate DIR...",
 		Short: "Check skills by the published rules; exit code 1 when one is not valid",
-		Args:  someDirectories,
+		Long: `Check skills by the published rules of agentskills.io. Exit code 1 means that one is not valid. The
+rules know no hooks, paths and other fields that this server and some hosts honour: a skill that has
+them works here, but is not valid for every host.`,
+		Args: someDirectories,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			valid := true
 			for _, dir := range dirs {
@@ -103,7 +158,7 @@ func skillsValidateCommand() *cobra.Command {
 				}
 				report := skillrepo.Validate(cmd.Context(), root, dir)
 				valid = valid && len(report.Errors) == 0
-				if err := printReport(cmd.OutOrStdout(), os.Stderr, report, asJSON); err != nil {
+				if err := printReport(cmd.OutOrStdout(), cmd.ErrOrStderr(), report, asJSON); err != nil {
 					return failure{err}
 				}
 			}
@@ -113,7 +168,7 @@ func skillsValidateCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line and directory")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, on one line, for each directory")
 	return cmd
 }
 

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/spf13/cobra"
@@ -17,7 +17,9 @@ func toolsCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "Show the tools that a client will see with these flags",
-		Args:  cobra.NoArgs,
+		Example: `  perstack-base tools --tools baseagent     those of another profile
+  perstack-base tools --tools all           those of every profile`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, end, err := open(o)
 			if err != nil {
@@ -31,11 +33,12 @@ func toolsCommand(o *options) *cobra.Command {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), server.Markdown(s.Listed()))
 				return err
 			}
-			return printTable(cmd.OutOrStdout(), s.Listed())
+			printTools(cmd.OutOrStdout(), s)
+			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the entries of tools/list, as JSON")
-	cmd.Flags().BoolVar(&asMarkdown, "markdown", false, "a Markdown table")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the entries of tools/list as JSON")
+	cmd.Flags().BoolVar(&asMarkdown, "markdown", false, "print a Markdown table")
 	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
 	return cmd
 }
@@ -65,11 +68,47 @@ func printJSON(w io.Writer, listed []server.Listed) error {
 	return enc.Encode(entries)
 }
 
-func printTable(w io.Writer, listed []server.Listed) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "TOOL\tPROFILE\tDOES\t")
-	for _, l := range listed {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t\n", l.Tool.Name, l.Profile.Name, server.Summary(l.Tool))
+// printTools shows each tool with its arguments, and what else could be listed.
+func printTools(w io.Writer, s *server.Server) {
+	const indent = "    "
+	for _, l := range s.Listed() {
+		heading := fmt.Sprintf("%s (%s)", l.Tool.Name, l.Profile.Name)
+		if arguments := argumentList(l.Tool); arguments != "" {
+			heading += ": " + arguments
+		}
+		fmt.Fprintln(w, wrap(heading, helpWidth-len(indent), indent))
+		fmt.Fprintln(w, indent+wrap(server.Summary(l.Tool), helpWidth-len(indent), indent))
 	}
-	return tw.Flush()
+	fmt.Fprintln(w, "\nArguments in [brackets] are optional. To try a tool: perstack-base call TOOL")
+	printUnlisted(w, s)
+}
+
+// printUnlisted names the tools that other profiles have.
+func printUnlisted(w io.Writer, s *server.Server) {
+	var rows [][2]string
+	for _, name := range s.Unlisted() {
+		profile, tool, _ := strings.Cut(name, ".")
+		if last := len(rows) - 1; last >= 0 && rows[last][0] == profile {
+			rows[last][1] += " " + tool
+		} else {
+			rows = append(rows, [2]string{profile, tool})
+		}
+	}
+	if rows != nil {
+		fmt.Fprintln(w, "\nNot listed; --tools PROFILE or PROFILE.TOOL lists them, --tools all every profile:")
+		printRows(w, rows)
+	}
+}
+
+// argumentList names the arguments of a tool, optional ones in brackets.
+func argumentList(t mcp.Tool) string {
+	var names []string
+	for _, a := range server.Arguments(t) {
+		if a.Required {
+			names = append(names, a.Name)
+		} else {
+			names = append(names, "["+a.Name+"]")
+		}
+	}
+	return strings.Join(names, " ")
 }

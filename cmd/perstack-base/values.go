@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/server"
+)
+
+// A setting is the value of a flag that says itself what it wants: parse stores
+// a text, or returns an error that begins with "must be".
+type setting struct {
+	placeholder string // what --help calls the value
+	text        string
+	parse       func(text string) error
+}
+
+// Set implements [pflag.Value].
+func (s *setting) Set(text string) error {
+	if err := s.parse(text); err != nil {
+		return err
+	}
+	s.text = text
+	return nil
+}
+
+// String implements [pflag.Value].
+func (s *setting) String() string { return s.text }
+
+// Type implements [pflag.Value].
+func (s *setting) Type() string { return s.placeholder }
+
+// choiceFlag takes one of a few words.
+func choiceFlag(f *pflag.FlagSet, p *string, name, placeholder string, choices []string, def, usage string) {
+	*p = def
+	f.Var(&setting{placeholder, def, func(text string) error {
+		if !slices.Contains(choices, text) {
+			return fmt.Errorf("must be %s%s", orList(choices), didYouMean(text, choices))
+		}
+		*p = text
+		return nil
+	}}, name, usage)
+}
+
+// pathFlag takes a path, in which ~/ is the home directory.
+func pathFlag(f *pflag.FlagSet, p *string, name, placeholder, usage string) {
+	f.Var(&setting{placeholder, "", func(text string) error {
+		*p = expandHome(text)
+		return nil
+	}}, name, usage)
+}
+
+// sizeFlag takes a number of bytes.
+func sizeFlag(f *pflag.FlagSet, p *int, name string, least int, usage string) {
+	f.Var(&setting{"BYTES", "", func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("must be a number of bytes, as in %d", sandbox.DefaultLimits.OutputBytes)
+		}
+		if n < least {
+			return fmt.Errorf("must be at least %d bytes", least)
+		}
+		*p = n
+		return nil
+	}}, name, usage)
+}
+
+// timeoutFlag takes a time that every tool accepts as the deadline of a command.
+func timeoutFlag(f *pflag.FlagSet, p *time.Duration, name, usage string) {
+	f.Var(&setting{"TIME", "", func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("must be a time with its unit, as in 90s, 5m or 1h30m")
+		}
+		if d < server.MinTimeout || d > server.MaxTimeout {
+			return fmt.Errorf("must be from %v to %gh, as in 90s", server.MinTimeout, server.MaxTimeout.Hours())
+		}
+		*p = d
+		return nil
+	}}, name, usage)
+}
+
+// A pathList is the value of a flag that takes several paths.
+type pathList struct {
+	paths       *[]string
+	placeholder string
+	split       bool // at commas; else each value is one path
+}
+
+// pathsFlag takes paths between commas, or several times one.
+func pathsFlag(f *pflag.FlagSet, p *[]string, name, placeholder string, split bool, usage string) {
+	f.Var(&pathList{p, placeholder, split}, name, usage)
+}
+
+// Set implements [pflag.Value]: it adds to what is there.
+func (l *pathList) Set(text string) error {
+	paths := []string{text}
+	if l.split {
+		var err error
+		if paths, err = splitCommas(text); err != nil {
+			return err
+		}
+	}
+	l.add(paths)
+	return nil
+}
+
+// setFromEnvironment takes a list as PATH has it, or between commas.
+func (l *pathList) setFromEnvironment(text string) error {
+	for _, part := range filepath.SplitList(text) {
+		paths, err := splitCommas(part)
+		if err != nil {
+			return err
+		}
+		l.add(paths)
+	}
+	return nil
+}
+
+func (l *pathList) add(paths []string) {
+	for _, path := range paths {
+		if path = strings.TrimSpace(path); path != "" {
+			*l.paths = append(*l.paths, expandHome(path))
+		}
+	}
+}
+
+// String implements [pflag.Value].
+func (l *pathList) String() string {
+	if l.paths == nil {
+		return ""
+	}
+	return strings.Join(*l.paths, ",")
+}
+
+// Type implements [pflag.Value].
+func (l *pathList) Type() string { return l.placeholder }
+
+// splitCommas reads one line of comma separated values; one that contains a
+// comma stands in double quotes.
+func splitCommas(text string) ([]string, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	fields, err := csv.NewReader(strings.NewReader(text)).Read()
+	if err != nil {
+		return nil, fmt.Errorf("must be a list separated by commas: %w", err)
+	}
+	return fields, nil
+}
+
+// expandHome replaces a leading ~ by the home directory: the configuration of a
+// client is read by no shell that would do it. ./~ is a file of that name.
+func expandHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~")
+	home := sandbox.HomeDir()
+	if !ok || home == "" || rest != "" && !os.IsPathSeparator(rest[0]) {
+		return path
+	}
+	return home + rest
+}

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"os"
 	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Config is what all commands of a server have in common.
@@ -24,6 +26,7 @@ type Commands struct {
 	env    func() []string // filtered once
 	null   *os.File
 	guard  *watchdog
+	forget func() // no orphan concerns these commands any more
 
 	confinement *confinement
 
@@ -45,9 +48,9 @@ func NewCommands(cfg Config) (*Commands, error) {
 		confinement: newConfinement(cfg), shells: map[*Shell]bool{}}
 	c.env = sync.OnceValue(func() []string { return hostEnv(cfg, c.confinement.confined()) })
 	if os.Getpid() == 1 {
-		children.adopt() // orphans of others come here as well
+		proc.Adopt() // orphans of others come here as well
 	}
-	children.onReap(c.prune)
+	c.forget = proc.OnReap(c.prune)
 	return c, nil
 }
 
@@ -114,6 +117,7 @@ func (c *Commands) Close() error {
 		all.Go(func() { _ = s.Close() })
 	}
 	all.Wait()
+	c.forget()
 	c.guard.close()
 	return c.null.Close()
 }

@@ -16,10 +16,7 @@ func (s cagedStarter) start(l launch) (tree, error) {
 		return startIsolated(isolator, l)
 	}
 	t := &caged{group: newGroup(l, nil)}
-	domain, err := s.cage.jail.(*confine.Confiner).Start(func() (int, error) {
-		err := t.begin()
-		return t.pid, err
-	})
+	domain, err := s.cage.jail.(*confine.Confiner).Start(t.begin)
 	if err != nil {
 		return nil, err
 	}

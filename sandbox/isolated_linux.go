@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // An isolated tree is a process namespace. It ends with the server, without a
@@ -19,9 +20,14 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 		p.Files[i] = f.Fd()
 	}
 	for pause := time.Millisecond; ; pause *= 2 {
-		cell, err := in.Start(p)
+		var cell *confine.Cell
+		_, err := proc.Start(func() (guard int, err error) {
+			if cell, err = in.Start(p); err == nil {
+				guard = cell.Guard()
+			}
+			return guard, err
+		})
 		if err == nil {
-			children.own(cell.Guard())
 			return isolated{cell}, nil
 		}
 		if err != unix.ETXTBSY || pause > 64*time.Millisecond { // see forkExec
@@ -45,7 +51,7 @@ func (t isolated) kill() {
 
 func (t isolated) alive() bool           { return t.cell.Alive() }
 func (t isolated) survivors() bool       { return t.cell.Alive() }
-func (t isolated) release()              { children.disown(t.cell.Guard()) }
+func (t isolated) release()              { proc.Release(t.cell.Guard()) }
 func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
 
 // refusals are on nobody's record here: what may not be reached does not exist.

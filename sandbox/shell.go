@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Shell runs the commands of one session and owns what they leave behind.
@@ -103,7 +105,7 @@ func (s *Shell) forget(j *job) {
 
 // launch finds the program, opens its streams and starts it.
 func (s *Shell) launch(j *job, c *Command) error {
-	children.adopt()
+	proc.Adopt()
 	cage, err := s.session.open(s.c, c.Read, c.Write)
 	if err != nil {
 		return err

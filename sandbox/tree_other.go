@@ -10,13 +10,6 @@ import (
 )
 
 // Without process groups a tree is the program alone.
-var children reaper
-
-type reaper struct{}
-
-func (reaper) adopt()        {}
-func (reaper) onReap(func()) {}
-
 type groupStarter struct{ guard *watchdog }
 
 func (groupStarter) start(l launch) (tree, error) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // groupStarter starts a program in a process group of its own.
@@ -21,7 +23,7 @@ type groupStarter struct{ guard *watchdog }
 
 func (s groupStarter) start(l launch) (tree, error) {
 	g := newGroup(l, s.guard)
-	if err := g.begin(); err != nil {
+	if _, err := proc.Start(g.begin); err != nil {
 		return nil, err
 	}
 	s.guard.groupBegins(g.pid)
@@ -30,19 +32,15 @@ func (s groupStarter) start(l launch) (tree, error) {
 
 // newGroup prepares a group; guard is nil where something else ends it with the server.
 func newGroup(l launch, guard *watchdog) *group {
-	return &group{launch: l, guard: guard, born: ticks()}
+	return &group{launch: l, guard: guard, born: proc.Ticks()}
 }
 
 // begin starts the leader from the calling thread.
-func (g *group) begin() (err error) {
+func (g *group) begin() (pid int, err error) {
 	fds := [3]uintptr{g.files[0].Fd(), g.files[1].Fd(), g.files[2].Fd()}
 	attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: &syscall.SysProcAttr{Setpgid: true}}
-	children.starting.RLock()
-	defer children.starting.RUnlock()
-	if g.pid, err = forkExec(g.path, g.argv, attr); err == nil {
-		children.own(g.pid)
-	}
-	return err
+	g.pid, err = forkExec(g.path, g.argv, attr)
+	return g.pid, err
 }
 
 // forkExec starts a program. A file that was written a moment ago can be busy
@@ -69,13 +67,8 @@ type group struct {
 }
 
 func (g *group) wait() ending {
-	var status syscall.WaitStatus
-	err := error(syscall.EINTR)
-	for err == syscall.EINTR {
-		_, err = syscall.Wait4(g.pid, &status, 0, nil)
-	}
+	status, err := proc.Wait(g.pid)
 	g.reaped.Store(true)
-	children.reap()
 	if err != nil {
 		return ending{code: -1} // how it ended is lost; it must not look like success
 	}
@@ -109,11 +102,11 @@ func (g *group) kill() {
 	}
 }
 
-func (g *group) survivors() bool { return unix.Kill(-g.pid, 0) == nil }
+func (g *group) survivors() bool { return proc.Signal(-g.pid, 0) == nil }
 
 func (g *group) release() {
 	g.once.Do(func() {
-		children.disown(g.pid)
+		proc.Release(g.pid)
 		if g.guard != nil {
 			g.guard.groupEnds(g.pid)
 		}

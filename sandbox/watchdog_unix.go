@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // watchdogName is argv[0] of the process that outlives the server.
@@ -79,28 +80,20 @@ func runWatchdog(stdin *os.File) {
 			return
 		}
 	}
-	children.starting.RLock()
-	pid, err := syscall.ForkExec(exe, []string{watchdogName}, &syscall.ProcAttr{
-		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=1"},
-		Files: []uintptr{stdin.Fd(), null.Fd(), null.Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+	pid, err := proc.Start(func() (int, error) {
+		return syscall.ForkExec(exe, []string{watchdogName}, &syscall.ProcAttr{
+			Dir:   "/",
+			Env:   []string{"GOMAXPROCS=1"},
+			Files: []uintptr{stdin.Fd(), null.Fd(), null.Fd()},
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
 	})
-	if err == nil {
-		children.own(pid)
-	}
-	children.starting.RUnlock()
 	if err != nil {
 		return
 	}
 	_ = stdin.Close()
-	for {
-		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
-			break
-		}
-	}
-	children.disown(pid)
-	children.reap()
+	_, _ = proc.Wait(pid)
+	proc.Release(pid)
 }
 
 func (w *watchdog) say(line string) {
@@ -174,7 +167,7 @@ func (c charge) endAll(grace time.Duration) {
 
 func (c charge) groupsAlive() bool {
 	for pgid := range c.groups {
-		if unix.Kill(-pgid, 0) == nil {
+		if proc.Signal(-pgid, 0) == nil {
 			return true
 		}
 	}
@@ -183,7 +176,7 @@ func (c charge) groupsAlive() bool {
 
 func (c charge) signal(sig syscall.Signal) {
 	for pgid := range c.groups {
-		_ = unix.Kill(-pgid, sig)
+		_ = proc.Signal(-pgid, sig)
 	}
 	var tmps []string
 	for dir := range c.dirs {

@@ -43,7 +43,7 @@ type object struct {
 
 // byFD opens what a descriptor of the asker refers to.
 func (q *question) byFD(fd int) object {
-	return q.opened(unix.Open(q.proc("fd/%d", fd), unix.O_PATH|unix.O_CLOEXEC, 0))
+	return q.opened(unix.Open(q.inProc("fd/%d", fd), unix.O_PATH|unix.O_CLOEXEC, 0))
 }
 
 // byPath opens what a path means to the asker. Its root is ours, for it can
@@ -58,7 +58,7 @@ func (q *question) byPath(dirfd int, from uint64, flags int) object {
 			return object{e: unix.ENOENT}
 		}
 		if dirfd == unix.AT_FDCWD {
-			return q.opened(unix.Open(q.proc("cwd"), unix.O_PATH|unix.O_CLOEXEC, 0))
+			return q.opened(unix.Open(q.inProc("cwd"), unix.O_PATH|unix.O_CLOEXEC, 0))
 		}
 		return q.byFD(dirfd)
 	}
@@ -73,9 +73,9 @@ func (q *question) byPath(dirfd int, from uint64, flags int) object {
 func (q *question) openPath(dirfd int, path string, follow bool) (int, error) {
 	start := unix.AT_FDCWD
 	if !filepath.IsAbs(path) {
-		name := q.proc("cwd")
+		name := q.inProc("cwd")
 		if dirfd != unix.AT_FDCWD {
-			name = q.proc("fd/%d", dirfd)
+			name = q.inProc("fd/%d", dirfd)
 		}
 		var err error
 		if start, err = unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
@@ -101,7 +101,7 @@ func (q *question) descriptorPath(path string) (fd int, ok bool) {
 	}
 	dirs := []string{"/dev/fd/"}
 	if strings.HasPrefix(path, "/proc/") {
-		dirs = []string{"/proc/self/fd/", "/proc/thread-self/fd/", q.proc("fd/"), fmt.Sprintf("/proc/%d/fd/", q.process())}
+		dirs = []string{"/proc/self/fd/", "/proc/thread-self/fd/", q.inProc("fd/"), fmt.Sprintf("/proc/%d/fd/", q.process())}
 	}
 	for _, dir := range dirs {
 		if name, found := strings.CutPrefix(path, dir); found {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // kill decides about a signal to one process or one group. The kernel knows the
@@ -48,7 +50,7 @@ func (q *question) refuseSignal(pid int, sig unix.Signal) answer {
 	if pid < 0 {
 		return q.refuse(unix.EPERM, fmt.Sprintf("signal the process group %d", -pid), "")
 	}
-	return q.refuse(unix.EPERM, fmt.Sprintf("signal the process %d (%s)", pid, commandOf(pid)), "")
+	return q.refuse(unix.EPERM, fmt.Sprintf("signal the process %d (%s)", pid, proc.Name(pid)), "")
 }
 
 // signalDescendant stands in where the kernel does not scope signals: a process
@@ -71,13 +73,13 @@ func (q *question) signalDescendant(pid int, sig unix.Signal) answer {
 
 func (q *question) signalGroup(group int, sig unix.Signal) answer {
 	found := false
-	for _, p := range processes() {
-		if p.group == group && group != 0 {
-			if !q.broker.domain.confiner.descends(p.pid) {
+	for _, p := range proc.All() {
+		if p.Group == group && group != 0 {
+			if !q.broker.domain.confiner.descends(p.PID) {
 				return q.refuseSignal(-group, sig)
 			}
 			found = true
-			_ = unix.Kill(p.pid, sig) // gone is as good
+			_ = proc.Signal(p.PID, sig) // gone is as good
 		}
 	}
 	if !found {
@@ -91,21 +93,21 @@ func (q *question) signalGroup(group int, sig unix.Signal) answer {
 func (c *Confiner) descends(pid int) bool {
 	me := os.Getpid()
 	for range 1000 { // deeper than any tree; a changing one cannot keep us
-		p, ok := readProc(pid)
+		p, ok := proc.Read(pid)
 		if !ok || pid == me {
 			return false
 		}
-		if p.parent == me {
-			return leaders.has(pid) || !watchers.has(pid) && statusField(pid, "NoNewPrivs") == "1"
+		if p.Parent == me {
+			return proc.Confined(pid)
 		}
-		pid = p.parent
+		pid = p.Parent
 	}
 	return false
 }
 
 // pidfdSignal is kill by descriptor.
 func (q *question) pidfdSignal() answer {
-	info, err := os.ReadFile(q.proc("fdinfo/%d", q.arg(0)))
+	info, err := os.ReadFile(q.inProc("fdinfo/%d", q.arg(0)))
 	if err != nil || !q.valid() {
 		return fail(unix.EBADF)
 	}
@@ -132,7 +134,7 @@ func (q *question) taskSignal() answer {
 }
 
 func (q *question) sameProcess(tid int) bool {
-	_, err := os.Stat(q.proc("task/%d", tid))
+	_, err := os.Stat(q.inProc("task/%d", tid))
 	return err == nil && q.valid()
 }
 

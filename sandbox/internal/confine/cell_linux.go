@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Program is what an Isolator starts. All paths are those of the host; the
@@ -156,7 +158,7 @@ func (c *Cell) Kill() error {
 	if c.reaped {
 		return nil
 	}
-	return unix.Kill(c.run.init(), unix.SIGKILL)
+	return proc.Signal(c.run.init(), unix.SIGKILL)
 }
 
 // Signal sends sig to every process of the cell.
@@ -164,7 +166,7 @@ func (c *Cell) Signal(sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pid := range c.members() {
-		_ = unix.Kill(pid, sig) // gone is as good
+		_ = proc.Signal(pid, sig) // gone is as good
 	}
 	return nil
 }
@@ -175,14 +177,10 @@ func (c *Cell) members() (pids []int) {
 	if c.reaped {
 		return nil
 	}
-	all, inside := processes(), map[int]bool{c.run.init(): true}
-	for grown := true; grown; {
-		grown = false
-		for _, p := range all {
-			if inside[p.parent] && !inside[p.pid] && !p.zombie {
-				inside[p.pid], grown = true, true
-				pids = append(pids, p.pid)
-			}
+	init := c.run.init()
+	for _, p := range proc.Family(proc.All(), func(p proc.Process) bool { return p.Parent == init }) {
+		if !p.Dead {
+			pids = append(pids, p.PID)
 		}
 	}
 	return pids

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Domain is one command and everything descended from it, however detached.
@@ -73,11 +75,10 @@ func (d *Domain) run(start func() (int, error)) (err error) {
 	ran := make(chan struct{})
 	d.job <- func() {
 		defer close(ran)
-		d.leader, err = start()
+		d.leader, err = proc.Start(start)
 	}
 	<-ran
 	if err == nil {
-		leaders.add(d.leader)
 		d.started.Store(true)
 	} else if d.broker == nil {
 		d.finish()

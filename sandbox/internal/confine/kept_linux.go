@@ -70,7 +70,7 @@ func (k *keptSockets) full() bool {
 
 // find duplicates our copy of the asker's socket.
 func (k *keptSockets) find(q *question, fd int) (sock int, release func(bool), e unix.Errno) {
-	link, err := os.Readlink(q.proc("fd/%d", fd))
+	link, err := os.Readlink(q.inProc("fd/%d", fd))
 	if err != nil || !q.valid() {
 		return -1, nil, unix.EBADF
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // Kill kills every process of the domain and returns when the signals are out;
@@ -29,7 +31,7 @@ func (d *Domain) Signal(sig unix.Signal) error {
 		return err
 	}
 	for _, pid := range d.descendants() {
-		_ = unix.Kill(pid, sig) // gone is as good
+		_ = proc.Signal(pid, sig) // gone is as good
 	}
 	return nil
 }
@@ -50,7 +52,7 @@ func (d *Domain) killDescendants() error {
 			return nil
 		}
 		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL) // gone is as good
+			_ = proc.Signal(pid, unix.SIGKILL) // gone is as good
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -61,28 +63,18 @@ func (d *Domain) killDescendants() error {
 // ended are ours to adopt: they are this domain's when they kept its process
 // group or session, or when there is no other domain whose they could be.
 func (d *Domain) descendants() []int {
-	all := processes()
-	mine := map[int]bool{d.leader: true}
+	all := proc.All()
+	proc.Settle()
 	alone := len(d.confiner.live()) <= 1
 	me := os.Getpid()
-	for _, p := range all {
-		adopted := p.parent == me && !leaders.has(p.pid) && !watchers.has(p.pid) && statusField(p.pid, "NoNewPrivs") == "1"
-		if adopted && (alone || p.group == d.leader || p.session == d.leader) {
-			mine[p.pid] = true
-		}
-	}
-	for grown := true; grown; {
-		grown = false
-		for _, p := range all {
-			if mine[p.parent] && !mine[p.pid] {
-				mine[p.pid], grown = true, true
-			}
-		}
-	}
+	family := proc.Family(all, func(p proc.Process) bool {
+		adopted := p.Parent == me && !proc.Known(p.PID) && proc.Confined(p.PID)
+		return p.PID == d.leader || adopted && (alone || p.Group == d.leader || p.Session == d.leader)
+	})
 	var out []int
-	for _, p := range all {
-		if mine[p.pid] && !p.zombie {
-			out = append(out, p.pid)
+	for _, p := range family {
+		if !p.Dead {
+			out = append(out, p.PID)
 		}
 	}
 	return out
@@ -106,9 +98,9 @@ func (d *Domain) members() []int {
 		return d.descendants()
 	}
 	var out []int
-	for _, p := range processes() {
-		if !p.zombie && !watchers.has(p.pid) && d.watcher.has(p.pid) {
-			out = append(out, p.pid)
+	for _, p := range proc.All() {
+		if !p.Dead && p.PID != d.watcher.pid && d.watcher.has(p.PID) {
+			out = append(out, p.PID)
 		}
 	}
 	return out

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // daemons starts every kind of process that is hard to get hold of.
@@ -27,10 +29,10 @@ sh -c 'trap "" TERM; while :; do sleep 0.01; done' &
 
 // living lists the processes that run in the workspace.
 func (p place) living() (pids []int) {
-	for _, pr := range processes() {
-		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pr.pid))
-		if err == nil && dir == p.ws && !pr.zombie {
-			pids = append(pids, pr.pid)
+	for _, pr := range proc.All() {
+		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pr.PID))
+		if err == nil && dir == p.ws && !pr.Dead {
+			pids = append(pids, pr.PID)
 		}
 	}
 	return pids
@@ -214,8 +216,8 @@ func TestOrphansAreReaped(t *testing.T) {
 }
 
 func countChildren(zombies bool) (n int) {
-	for _, p := range processes() {
-		if p.parent == os.Getpid() && (p.zombie || !zombies) {
+	for _, p := range proc.All() {
+		if p.Parent == os.Getpid() && (p.Dead || !zombies) {
 			n++
 		}
 	}
@@ -227,10 +229,10 @@ func confinedThreads(t *testing.T) (n int) {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
 	must(t, err)
-	free := statusField(os.Getpid(), "Seccomp_filters")
+	free := proc.StatusField(os.Getpid(), "Seccomp_filters")
 	for _, task := range tasks {
 		tid, _ := strconv.Atoi(task.Name())
-		if filters := statusField(tid, "Seccomp_filters"); filters != "" && filters != free {
+		if filters := proc.StatusField(tid, "Seccomp_filters"); filters != "" && filters != free {
 			n++
 		}
 	}
@@ -277,18 +279,4 @@ func TestThousands(t *testing.T) {
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
 	eventually(t, "descriptors leaked", func() bool { return openFDs(t) <= before })
 	eventually(t, "children stayed", func() bool { return countChildren(false) == 0 })
-}
-
-// TestLeadersStayKnown: a process that starts while the orphans are looked for
-// is nobody's orphan.
-func TestLeadersStayKnown(t *testing.T) {
-	s := pidSet{pids: map[int]bool{}}
-	s.add(1)
-	s.add(2)
-	listed := s.list()
-	s.add(3) // after the list, and after the processes were looked at
-	s.keep(listed, map[int]bool{2: true})
-	if s.has(1) || !s.has(2) || !s.has(3) {
-		t.Errorf("left %v", s.pids)
-	}
 }

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A probe is one way out. try runs in a process of its own and returns nil when
@@ -418,7 +420,7 @@ func sigio() error {
 }
 
 func readState(pid int) string {
-	if p, ok := readProc(pid); ok && p.zombie {
+	if p, ok := proc.Read(pid); ok && p.Dead {
 		return "Z"
 	}
 	return ""

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // Harden is for the first lines of a server's main: descriptors that it
@@ -31,9 +33,6 @@ var prepareProcess = sync.OnceValue(func() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("undumpable: %w", err)
 	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("subreaper: %w", err)
-	}
-	go reapOrphans()
+	proc.Adopt()
 	return nil
 })

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A question is one system call of a command that waits for the broker. What is
@@ -54,7 +56,7 @@ func refuses(what string) func(*question) answer {
 
 // refuse puts a refusal on record and answers with e.
 func (q *question) refuse(e unix.Errno, what, permit string) answer {
-	q.broker.ledger.add(Refusal{Command: commandOf(int(q.tid)), What: what, Permit: permit})
+	q.broker.ledger.add(Refusal{Command: proc.Name(int(q.tid)), What: what, Permit: permit})
 	return fail(e)
 }
 
@@ -101,8 +103,8 @@ func (q *question) path(from uint64) (string, unix.Errno) {
 	return "", unix.EFAULT
 }
 
-// proc names a file below the asker's directory in /proc.
-func (q *question) proc(format string, args ...any) string {
+// inProc names a file below the asker's directory in /proc.
+func (q *question) inProc(format string, args ...any) string {
 	return fmt.Sprintf("/proc/%d/", q.tid) + fmt.Sprintf(format, args...)
 }
 
@@ -144,7 +146,7 @@ func (q *question) pidfd() (int, error) {
 
 // process returns the id of the asker's process, of which it may be any thread.
 func (q *question) process() int {
-	tgid, err := strconv.Atoi(statusField(int(q.tid), "Tgid"))
+	tgid, err := strconv.Atoi(proc.StatusField(int(q.tid), "Tgid"))
 	if err != nil {
 		return int(q.tid)
 	}

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // Status tries out what the namespaces promise, once: forbidden calls are made
@@ -122,7 +124,7 @@ func (c *Cell) tryKill() Check {
 		return Check{Detail: "a killed process namespace did not end"}
 	}
 	for _, pid := range left {
-		if unix.Kill(pid, 0) != unix.ESRCH {
+		if proc.Signal(pid, 0) != unix.ESRCH {
 			return Check{Detail: fmt.Sprintf("process %d outlived its process namespace", pid)}
 		}
 	}
@@ -142,7 +144,7 @@ func bystand() (pid int, end func(), err error) {
 		return 0, nil, err
 	}
 	return pid, func() {
-		_ = unix.Kill(pid, unix.SIGKILL)
+		_ = proc.Signal(pid, unix.SIGKILL)
 		reapClone(pid)
 		pin.Unpin()
 	}, nil

@@ -82,7 +82,6 @@ func startStage(in Isolation) (*stage, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	leaders.add(cmd.Process.Pid)
 	s := &stage{cmd: cmd, in: stdin}
 	overdue := time.AfterFunc(stageTime, func() { _ = cmd.Process.Kill() }) // a file system does not answer
 	defer overdue.Stop()

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A watcher is a process of a few system calls that lives in the outer Landlock
@@ -41,12 +43,12 @@ func newWatcher() (*watcher, error) {
 	w := &watcher{line: pair[0]}
 	w.pin.Pin(w)
 	w.write(uintptr(pair[1]))
-	if w.pid, err = spawn(unix.CLONE_VM, &w.rest[0]); err != nil {
+	w.pid, err = proc.Start(func() (int, error) { return spawn(unix.CLONE_VM, &w.rest[0]) })
+	if err != nil {
 		unix.Close(pair[0])
 		w.pin.Unpin()
 		return nil, err
 	}
-	watchers.add(w.pid)
 	return w, nil
 }
 
@@ -144,7 +146,7 @@ func (w *watcher) close() {
 	unix.Close(w.line)
 	w.line = -1
 	reapClone(w.pid)
-	watchers.remove(w.pid)
+	proc.Release(w.pid)
 	w.pin.Unpin()
 }
 

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package proc
+
+// Adopt does nothing here: there are no orphans.
+func Adopt() {}

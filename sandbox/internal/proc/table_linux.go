@@ -1,0 +1,109 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Process is one line of the system's table of processes.
+type Process struct {
+	PID, Parent, Group, Session int
+
+	Born uint64 // in ticks since boot, as Ticks counts
+	Dead bool   // it runs no code of its own any more
+}
+
+// All reads the table.
+func All() []Process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	all := make([]Process, 0, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, ok := Read(pid); ok {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// exiting is the flag of a process whose end has begun in the kernel (PF_EXITING).
+const exiting = 0x4
+
+// Read reads one line of it; false when there is no such process.
+func Read(pid int) (Process, bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	at := bytes.LastIndexByte(stat, ')') // the name before it may hold anything
+	if err != nil || at < 0 {
+		return Process{}, false
+	}
+	fields := bytes.Fields(stat[at+1:])
+	if len(fields) < 20 {
+		return Process{}, false
+	}
+	number := func(i int) uint64 { n, _ := strconv.ParseUint(string(fields[i]), 10, 64); return n }
+	state := fields[0][0]
+	return Process{PID: pid, Parent: int(number(1)), Group: int(number(2)), Session: int(number(3)), Born: number(19),
+		Dead: state == 'Z' || state == 'X' || number(6)&exiting != 0}, true
+}
+
+// Family is every process for which root holds, and all descendants of those.
+func Family(all []Process, root func(Process) bool) []Process {
+	in := make(map[int]bool)
+	var members []Process
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if !in[p.PID] && (in[p.Parent] || root(p)) {
+				in[p.PID], grown = true, true
+				members = append(members, p)
+			}
+		}
+	}
+	return members
+}
+
+// StatusField returns a field of /proc/PID/status, "" when there is none.
+func StatusField(pid int, name string) string {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	return field(string(text), name)
+}
+
+// field returns what follows a name and a colon in a text of such lines.
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok && key == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// Name returns the name of a task's program.
+func Name(tid int) string {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/comm")
+	return strings.TrimSpace(string(text))
+}
+
+// Environ returns the environment that a process was started with.
+func Environ(pid int) []string {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// Ticks is the time since boot as the kernel dates processes, 100 to the second.
+func Ticks() uint64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // every kernel that Go runs on has this clock
+	return uint64(now.Nano() / int64(10*time.Millisecond))
+}

@@ -57,7 +57,7 @@ func takeInventory(ctx context.Context, o *options) (skillrepo.Inventory, error)
 		return skillrepo.Inventory{}, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
 	defer files.Close()
-	roots, err := server.Roots(files, o.skills, !o.noDiscover)
+	roots, err := server.Roots(files, o.skills, !o.noDiscover, o.allow.write...)
 	if err != nil {
 		return skillrepo.Inventory{}, err
 	}

@@ -145,7 +145,9 @@ func TestLinksInWritablePlaces(t *testing.T) {
 		t.Errorf("skills: %s", names(r))
 	}
 	for _, link := range []string{"out", "rel", "side", "s/f"} {
-		told := func(d Diagnostic) bool { return d.Path == base+"/ws/sk/"+link && strings.Contains(d.Message, "leads outside") }
+		told := func(d Diagnostic) bool {
+			return d.Path == base+"/ws/sk/"+link && strings.Contains(d.Message, "leads outside")
+		}
 		if !slices.ContainsFunc(r.Diagnostics(), told) {
 			t.Errorf("%s: %v", link, r.Diagnostics())
 		}

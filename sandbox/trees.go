@@ -42,27 +42,16 @@ func inTree[T any](f *FS, op, name string, do func(*os.Root) (T, error)) (T, err
 }
 
 // HostTree is the whole machine, for reading directories that the user named,
-// and the place of dir in it. Whoever reads must resolve links and decide which
-// of them to follow.
+// and the place of dir in it. On Linux it follows no link at all, in no part of a
+// name, so that a link put in the place of a directory while it reads leads
+// nowhere: whoever reads resolves links and decides which of them to follow.
 func HostTree(dir string) (tree fs.ReadLinkFS, path, abs string, err error) {
 	if abs, err = filepath.Abs(dir); err != nil {
 		return nil, "", "", err
 	}
 	top := filepath.VolumeName(abs) + string(filepath.Separator)
 	path = filepath.ToSlash(strings.TrimPrefix(abs, top))
-	return hostTree{os.DirFS(top).(fs.ReadLinkFS), top}, orDot(path), abs, nil
-}
-
-type hostTree struct {
-	fs.ReadLinkFS
-	top string
-}
-
-func (t hostTree) Open(name string) (fs.File, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	return os.OpenFile(filepath.Join(t.top, filepath.FromSlash(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return newHostTree(top), orDot(path), abs, nil
 }
 
 // HomeDir is the directory of the user who runs the server, "" when unknown.

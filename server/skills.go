@@ -72,9 +72,11 @@ func (k *skillState) end() {
 func (s *Server) chosen() []selected { return *s.skills.chosen.Load() }
 
 // Roots are the directories in which skills are looked for, in their precedence:
-// those that the user named, then the workspace's and the user's own.
-func Roots(files *sandbox.FS, dirs []string, discover bool) ([]skillrepo.Root, error) {
+// those that the user named, then the workspace's and the user's own. Commands may
+// write the workspace and what is writable besides, so no link there is trusted.
+func Roots(files *sandbox.FS, dirs []string, discover bool, writable ...string) ([]skillrepo.Root, error) {
 	var roots []skillrepo.Root
+	writable = append([]string{files.Root()}, writable...)
 	for _, dir := range dirs {
 		if strings.TrimSpace(dir) == "" {
 			continue
@@ -83,7 +85,7 @@ func Roots(files *sandbox.FS, dirs []string, discover bool) ([]skillrepo.Root, e
 		if err != nil {
 			return nil, fmt.Errorf("--skills %s: %w", dir, err)
 		}
-		root.Trusted = true
+		root.Trusted, root.Writable = true, writable
 		roots = append(roots, root)
 	}
 	if !discover {
@@ -95,6 +97,7 @@ func Roots(files *sandbox.FS, dirs []string, discover bool) ([]skillrepo.Root, e
 	}
 	if home := sandbox.HomeDir(); home != "" {
 		if root, err := hostRoot(home + "/.agents/skills"); err == nil {
+			root.Writable = writable
 			roots = append(roots, root)
 		}
 	}
@@ -108,7 +111,7 @@ func hostRoot(dir string) (skillrepo.Root, error) {
 
 // openSkills looks for skills and makes the engine that serves them.
 func (s *Server) openSkills(cfg Config) error {
-	roots, err := Roots(s.env.Files, cfg.Skills, !cfg.NoDiscover)
+	roots, err := Roots(s.env.Files, cfg.Skills, !cfg.NoDiscover, cfg.AllowWrite...)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (s *Skill) fileAt(rel string, e fs.DirEntry, n *notes) (File, bool) {
 			err = ErrOutside
 		}
 	} else {
-		info, err = e.Info()
+		info, err = fs.Lstat(s.tree.fsys, real)
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = ErrNotRegular

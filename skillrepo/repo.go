@@ -32,7 +32,7 @@ func Open(ctx context.Context, roots []Root, opts Options) (*Repo, error) {
 	r.snap.Store(&snapshot{})
 	for _, root := range roots {
 		if strings.TrimSpace(root.Dir) != "" {
-			r.roots = append(r.roots, root)
+			r.roots = append(r.roots, root.pinned())
 		}
 	}
 	return r, r.refresh(ctx, time.Now())

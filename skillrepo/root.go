@@ -15,8 +15,9 @@ import (
 type Root struct {
 	// FS is the tree that may be read; links that lead out of it are refused.
 	// It must implement fs.ReadLinkFS, as os.DirFS and the FS of an os.Root do: what
-	// hides its links cannot be guarded. Where commands may write, an os.Root is
-	// the better one, for it also holds against links that change while it reads.
+	// hides its links cannot be guarded. Where commands may write, it must not itself
+	// follow links out of the tree: one may be put in the place of a directory
+	// between two steps.
 	FS fs.FS
 	// Path is where the root lies in FS, slash-separated; "" and "." mean FS itself.
 	Path string
@@ -25,6 +26,10 @@ type Root struct {
 	Dir string
 	// Trusted: someone chose this root, so its hooks and inline commands may run.
 	Trusted bool
+	// Writable are the directories in FS, absolute on the machine, that commands may
+	// write. A link in one of them must not lead out of it, and when the root lies
+	// in one, links in the root must not lead out of the root.
+	Writable []string
 }
 
 // ErrOutside: a path or a link leads out of the directory it belongs to.
@@ -37,8 +42,9 @@ const maxLinkHops = 40 // the kernel's own bound
 
 // A tree is a file system and the place on the machine where it begins.
 type tree struct {
-	fsys fs.FS
-	base string // slash-separated, absolute, without a slash at the end; "" for "/"
+	fsys   fs.FS
+	base   string   // slash-separated, absolute, without a slash at the end; "" for "/"
+	guards []string // link-free directories in it, out of which no link in them leads
 }
 
 // open checks a root and splits it into a tree and the root's path in it.
@@ -58,7 +64,52 @@ func (r Root) open() (tree, string, error) {
 			return tree{}, "", fmt.Errorf("skill root %q does not end in %q", r.Dir, p)
 		}
 	}
-	return tree{fsys: r.FS, base: strings.TrimSuffix(base, "/")}, p, nil
+	t := tree{fsys: r.FS, base: strings.TrimSuffix(base, "/")}
+	for _, dir := range r.Writable {
+		t = t.guarding(dir)
+	}
+	return t, p, nil
+}
+
+// guarding is the tree with one more guard, the absolute directory dir, if it is there.
+func (t tree) guarding(dir string) tree {
+	p, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(dir)), t.base+"/")
+	if p == "" {
+		p = "."
+	}
+	if !ok || !fs.ValidPath(p) {
+		return t
+	}
+	if real, info, err := t.resolve(".", p); err == nil && info.IsDir() {
+		t.guards = append(slices.Clip(t.guards), real)
+	}
+	return t
+}
+
+// narrowed is the tree for a root at the link-free path real: where commands may
+// write it, the root is a guard as well.
+func (t tree) narrowed(real string) tree {
+	if slices.ContainsFunc(t.guards, func(g string) bool { return within(g, real) }) {
+		t.guards = append(slices.Clip(t.guards), real)
+	}
+	return t
+}
+
+// pinned is the root as it lies now, if a link that commands can change leads to
+// it: what the user named at the start is where that link led then.
+func (r Root) pinned() Root {
+	t, p, err := r.open()
+	if err != nil || len(t.guards) == 0 {
+		return r
+	}
+	if _, _, err := t.resolve(".", p); !errors.Is(err, ErrOutside) {
+		return r
+	}
+	t.guards = nil
+	if real, _, err := t.resolve(".", p); err == nil {
+		r.Path, r.Dir = real, t.abs(real)
+	}
+	return r
 }
 
 // abs is the absolute path on the machine of a path in the tree.
@@ -76,8 +127,12 @@ func (t tree) resolve(dir, rel string) (string, fs.FileInfo, error) {
 	rest := strings.Split(path.Clean(rel), "/")
 	cur, hops := dir, 0
 	var info fs.FileInfo
+	var bounds []string // the guards of the links that were followed
 	for len(rest) > 0 {
 		next, err := step(cur, rest[0])
+		if err == nil && slices.ContainsFunc(bounds, func(g string) bool { return !within(g, next) && !within(next, g) }) {
+			err = ErrOutside
+		}
 		if err != nil {
 			return "", nil, err
 		}
@@ -105,10 +160,18 @@ func (t tree) resolve(dir, rel string) (string, fs.FileInfo, error) {
 		if err != nil {
 			return "", nil, err
 		}
+		for _, g := range t.guards {
+			if within(g, next) {
+				bounds = append(bounds, g)
+			}
+		}
 		if absolute {
 			cur = "."
 		}
 		rest = slices.Concat(parts, rest)
+	}
+	if slices.ContainsFunc(bounds, func(g string) bool { return !within(g, cur) }) {
+		return "", nil, ErrOutside
 	}
 	if info == nil || info.Mode()&fs.ModeSymlink != 0 {
 		var err error

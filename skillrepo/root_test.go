@@ -25,7 +25,7 @@ func TestResolve(t *testing.T) {
 		}
 		write(t, base, map[string]string{fmt.Sprintf("a/hop%d", i): to})
 	}
-	tr := tree{os.DirFS(base), base}
+	tr := tree{fsys: os.DirFS(base), base: base}
 	tests := []struct{ dir, rel, want, fail string }{
 		{".", "a/b/f", "a/b/f", ""}, {"a", "b/f", "a/b/f", ""}, {"a", "f", "a/b/f", ""}, {".", ".", ".", ""}, {"a", ".", "a", ""},
 		{"a", "up/a/up/a/f", "a/b/f", ""}, {"a", "abs/f", "a/b/f", ""}, {"a", "self/a/f", "a/b/f", ""}, {"a", "self", ".", ""}, {"a", "dots", "a/b/f", ""}, {"a", "empty", "a/b/f", ""},
@@ -52,7 +52,7 @@ func FuzzResolve(f *testing.F) {
 		_ = os.Symlink(to, filepath.Join(base, "w/a/l"))
 		_ = os.Symlink(to2, filepath.Join(base, "w/a/b/l"))
 		ws := filepath.Join(base, "w")
-		got, _, err := tree{os.DirFS(ws), ws}.resolve("a", rel)
+		got, _, err := tree{fsys: os.DirFS(ws), base: ws}.resolve("a", rel)
 		if err != nil {
 			return
 		}

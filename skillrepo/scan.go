@@ -76,7 +76,7 @@ func (sc *scan) root(root Root) error {
 		return nil
 	}
 	sc.roots[t.abs(real)] = true
-	s := search{scan: sc, tree: t, root: root, seen: map[string]bool{real: true}}
+	s := search{scan: sc, tree: t.narrowed(real), root: root, seen: map[string]bool{real: true}}
 	s.startLoading()
 	_ = s.dir(root.Dir, real, 0) // fails only with the context, as the next call does
 	if err := s.finishLoading(); err != nil {

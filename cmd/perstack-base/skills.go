@@ -72,7 +72,7 @@ func takeInventory(ctx context.Context, o *options) (all survey, err error) {
 		return all, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
 	defer files.Close()
-	roots, err := server.Roots(files, o.skills, !o.noDiscover)
+	roots, err := server.Roots(files, o.skills, !o.noDiscover, o.allow.write...)
 	if err != nil {
 		return all, err
 	}

@@ -17,8 +17,8 @@ func cacheCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "Show what commands keep between sessions, and where",
-		Long: "Show the caches of build tools (go, npm, pip, cargo, ccache and others) that live on between sessions:\n" +
-			"one for each workspace, the last used first.",
+		Long: "Show the caches of build tools (go, npm, pip, cargo, ccache and others) that live on between\n" +
+			"sessions: one for each workspace, the last used first.",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			trees, err := o.trees()

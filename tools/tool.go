@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -54,6 +55,10 @@ type Info struct {
 	// not say otherwise; Fixed: it never does. 0 = the answer is always short.
 	Budget int
 	Fixed  bool
+
+	// Timeout ends what a call sets no deadline for and cannot; 0 = nothing can
+	// take long, or an argument sets it. For documentation.
+	Timeout time.Duration
 
 	// NoOutputSchema: the result is text for people, not an object.
 	NoOutputSchema bool

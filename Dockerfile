@@ -1,6 +1,6 @@
 # Two images from one build:
-#   docker build -t perstack-base .                  files and the todo list; nothing to run (scratch)
-#   docker build -t perstack-base --target exec .    with a shell and the usual small tools (busybox)
+#   docker build -t perstack-base .                     with a shell and the usual small tools (busybox)
+#   docker build -t perstack-base --target minimal .    the binary alone (scratch): files, todo list; nothing to run
 # BUILDER has Go, BASE a shell at /bin/sh; give your own where these cannot be pulled.
 ARG BUILDER=golang:1.26
 ARG BASE=busybox:stable
@@ -14,22 +14,22 @@ ARG VERSION=devel
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/perstack-base ./cmd/perstack-base \
  && mkdir -p /out/workspace /out/root/tmp && chmod 1777 /out/root/tmp
 
-FROM ${BASE} AS exec
-COPY --from=build /out/perstack-base /usr/local/bin/perstack-base
-COPY --from=build --chown=65532:65532 /out/workspace /workspace
-USER 65532:65532
-WORKDIR /workspace
-HEALTHCHECK CMD ["perstack-base", "healthcheck"]
-ENTRYPOINT ["perstack-base"]
-CMD ["serve"]
-
-FROM scratch
+FROM scratch AS minimal
 # A directory copied by its own name would lose its mode.
 COPY --from=build /out/root/ /
 COPY --from=build /out/perstack-base /perstack-base
 COPY --from=build --chown=65532:65532 /out/workspace /workspace
 USER 65532:65532
 WORKDIR /workspace
-HEALTHCHECK CMD ["/perstack-base", "healthcheck"]
+HEALTHCHECK CMD ["/perstack-base", "healthcheck", "--stdio-ok"]
 ENTRYPOINT ["/perstack-base"]
+CMD ["serve"]
+
+FROM ${BASE} AS exec
+COPY --from=build /out/perstack-base /usr/local/bin/perstack-base
+COPY --from=build --chown=65532:65532 /out/workspace /workspace
+USER 65532:65532
+WORKDIR /workspace
+HEALTHCHECK CMD ["perstack-base", "healthcheck", "--stdio-ok"]
+ENTRYPOINT ["perstack-base"]
 CMD ["serve"]

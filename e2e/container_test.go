@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -105,6 +106,60 @@ func TestContainerServesFiles(t *testing.T) {
 				t.Errorf("the workspace of the image: %s %v", out, err)
 			}
 		})
+	}
+}
+
+// TestContainerOwner: a workspace of somebody else cannot be written, and the
+// refusal names the way out, which works.
+func TestContainerOwner(t *testing.T) {
+	d := needDocker(t)
+	dir := workspace(t)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chown(dir, 1234, 1234)); err != nil {
+		t.Skip("this needs root: ", err)
+	}
+	for _, profile := range []struct{ tools, call string }{
+		{"perstack", `writeTextFile {"path":"a.txt","text":"x"}`},
+		{"baseagent", `write_file {"file_path":"b.txt","content":"x"}`},
+		{"baseagent", `apply_patch {"patch":"*** Begin Patch\n*** Add File: c.txt\n+x\n*** End Patch"}`},
+	} {
+		tool, args, _ := strings.Cut(profile.call, " ")
+		run := func(options ...string) (string, error) {
+			line := append([]string{"run", "--rm", "--network", "none", "-v", dir + ":/workspace"}, options...)
+			return d.run(append(line, execImage, "call", tool, args, "--tools", profile.tools)...)
+		}
+		if out, err := run(); err == nil || !strings.Contains(out, "runs as user 65532") || !strings.Contains(strings.ReplaceAll(out, `\"`, `"`), `--user "$(id -u):$(id -g)"`) {
+			t.Errorf("%s of a workspace of somebody else: %s (%v)", tool, out, err)
+		}
+		if out, err := run("--user", "1234:1234"); err != nil {
+			t.Errorf("%s of a workspace of one's own: %s (%v)", tool, out, err)
+		}
+	}
+}
+
+// TestContainerHealth: an image that speaks stdio is well, and one that serves
+// HTTP when it answers.
+func TestContainerHealth(t *testing.T) {
+	d := needDocker(t)
+	for _, image := range []string{execImage, scratchImage} {
+		out, err := d.run("inspect", "--format", "{{json .Config.Healthcheck.Test}}", image)
+		var test []string
+		if err != nil || json.Unmarshal([]byte(out), &test) != nil || len(test) < 2 || test[0] != "CMD" {
+			t.Fatal(out, err)
+		}
+		check := func(environment ...string) error {
+			args := []string{"run", "--rm", "--network", "none", "--entrypoint", test[1]}
+			for _, e := range environment {
+				args = append(args, "--env", e)
+			}
+			_, err := d.run(append(append(args, image), test[2:]...)...)
+			return err
+		}
+		if err := check(); err != nil {
+			t.Errorf("%s on stdio: %v", image, err)
+		}
+		if err := check("PERSTACK_BASE_TRANSPORT=http", "PERSTACK_BASE_LISTEN=127.0.0.1:8080"); err == nil {
+			t.Errorf("%s: a server that does not run is well", image)
+		}
 	}
 }
 

@@ -179,7 +179,7 @@ func (d *docker) build(busybox string) error {
 	if err := errors.Join(d.load(baseImage, base), d.load(builderImage, builder)); err != nil {
 		return err
 	}
-	for image, target := range map[string][]string{execImage: {"--target", "exec"}, scratchImage: nil} {
+	for image, target := range map[string][]string{execImage: nil, scratchImage: {"--target", "minimal"}} {
 		args := append([]string{"build", "--network", "none", "--tag", image, "--build-arg", "BASE=" + baseImage, "--build-arg", "BUILDER=" + builderImage}, target...)
 		if _, err := d.run(append(args, "..")...); err != nil {
 			return err

@@ -28,8 +28,7 @@ func (w *Workdir) Close() {
 		dir := w.Root()
 		_ = w.FS.Close()
 		removeWritable(dir)
-		_ = os.Remove(dir + lockSuffix)
-		w.lock.Close()
+		dropLock(w.lock)
 	})
 }
 

@@ -279,3 +279,32 @@ func TestOpenBelow(t *testing.T) {
 		files.Close()
 	}
 }
+
+// TestOwnName: where users have no number, as on Windows, the name has no -1.
+func TestOwnName(t *testing.T) {
+	if ownName(7) == ownName(8) || strings.Contains(ownName(-1), "-1") {
+		t.Errorf("got %s, %s, %s", ownName(7), ownName(8), ownName(-1))
+	}
+}
+
+// TestDropLock: the file is gone and the lock is free, whichever comes first; a
+// file that is gone already is no matter.
+func TestDropLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	for range 2 {
+		lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !lockFile(lock, true) {
+			t.Fatal("the lock is held")
+		}
+		dropLock(lock)
+		if _, err := os.Lstat(path); err == nil {
+			t.Error("the lock file is still there")
+		}
+		if lock.Close() == nil {
+			t.Error("the lock is still held")
+		}
+	}
+}

@@ -56,11 +56,20 @@ func (d *Workdirs) open() (string, error) {
 func (d *Workdirs) places() []string {
 	sum := sha256.Sum256([]byte(d.workspace))
 	name := filepath.Join("perstack-base", fmt.Sprintf("%x", sum[:8]))
-	places := []string{filepath.Join(os.TempDir(), fmt.Sprintf("perstack-base-%d", os.Getuid()), name)}
+	places := []string{filepath.Join(os.TempDir(), ownName(os.Getuid()), name)}
 	if cache, err := os.UserCacheDir(); err == nil {
 		places = append([]string{filepath.Join(cache, name)}, places...)
 	}
 	return places
+}
+
+// ownName is a user's directory in the system's temporary one. On Windows users
+// have no number, and a temporary directory each.
+func ownName(uid int) string {
+	if uid < 0 {
+		return "perstack-base-own"
+	}
+	return fmt.Sprintf("perstack-base-%d", uid)
 }
 
 // inside reports whether dir lies in the workspace, as text.
@@ -138,10 +147,21 @@ func sweep(dir string) {
 	if err != nil {
 		return
 	}
-	defer lock.Close()
-	if lockFile(lock, true) {
-		removeWritable(dir)
-		_ = os.Remove(dir + lockSuffix)
+	if !lockFile(lock, true) {
+		lock.Close()
+		return
+	}
+	removeWritable(dir)
+	dropLock(lock)
+}
+
+// dropLock removes a lock file that is held, and lets go of it, in this order, so
+// that nobody else can take it meanwhile. Windows removes no file that is open.
+func dropLock(lock *os.File) {
+	err := os.Remove(lock.Name())
+	lock.Close()
+	if err != nil {
+		_ = os.Remove(lock.Name())
 	}
 }
 

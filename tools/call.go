@@ -27,7 +27,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 		audit(env, call, result, time.Since(start))
 		return result, nil
 	}
-	return mcpserver.ServerTool{Tool: t.wire(listing), Handler: handle}
+	return mcpserver.ServerTool{Tool: t.wire(env, listing), Handler: handle}
 }
 
 // answer runs one call to its result, whatever happens on the way.

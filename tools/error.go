@@ -179,6 +179,9 @@ func asError(env *Env, err error) *Error {
 	case e.Code == Cancelled:
 		e.Msg = "The call was cancelled."
 	}
+	if e.Hint == "" && (errors.Is(err, sandbox.ErrNotWritable) || errors.Is(err, patch.ErrNotWritable)) {
+		e.Hint = env.Files.OwnerHint()
+	}
 	var lost *sandbox.RestoreError
 	if errors.As(err, &lost) {
 		e.Msg += " These could not be put back as they were: " + strings.Join(lost.Names, ", ") + "."

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -49,6 +50,15 @@ type Info struct {
 	Description string
 	Effect      Effect
 	Lane        Lane
+
+	// Budget is how many bytes of text an answer may hold where --max-output does
+	// not say otherwise; Fixed: it never does. 0 = the answer is always short.
+	Budget int
+	Fixed  bool
+
+	// Timeout ends what a call sets no deadline for and cannot; 0 = nothing can
+	// take long, or an argument sets it. For documentation.
+	Timeout time.Duration
 
 	// NoOutputSchema: the result is text for people, not an object.
 	NoOutputSchema bool
@@ -110,11 +120,32 @@ func (t *Tool) listing(env *Env) *Listing {
 	return l
 }
 
+// A client takes longResult characters of an answer as they are, more only when the
+// tool lists them under sizeKey, and Longest at most: Claude Code writes what is
+// longer to a file, and shows its model the beginning.
+const (
+	sizeKey    = "anthropic/maxResultSizeChars"
+	longResult = 50_000
+	Longest    = 500_000
+)
+
+// meta is what a listing says of the length of answers, nil for a usual one.
+func (t *Tool) meta(env *Env) *mcp.Meta {
+	size := t.Budget
+	if size > 0 && !t.Fixed {
+		size = env.Budget(size)
+	}
+	if size <= longResult {
+		return nil
+	}
+	return mcp.NewMetaFromMap(map[string]any{sizeKey: min(size, Longest)})
+}
+
 // wire returns the tools/list entry of a listing.
-func (t *Tool) wire(l *Listing) mcp.Tool {
+func (t *Tool) wire(env *Env, l *Listing) mcp.Tool {
 	e := t.Effect
 	entry := mcp.Tool{
-		Name: t.Name, Title: t.Title, Description: l.Description,
+		Name: t.Name, Title: t.Title, Description: l.Description, Meta: t.meta(env),
 		RawInputSchema: l.Input.JSON(),
 		Annotations: mcp.ToolAnnotation{
 			ReadOnlyHint: &e.ReadOnly, DestructiveHint: &e.Destructive,

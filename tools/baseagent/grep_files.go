@@ -23,7 +23,7 @@ type grepFilesIn struct {
 }
 
 var grepFiles = tools.Define(tools.Info{
-	Name: "grep_files", Title: "Search files", Effect: tools.Reads, NoOutputSchema: true,
+	Name: "grep_files", Title: "Search files", Effect: tools.Reads, NoOutputSchema: true, Budget: budget, Timeout: search.DefaultTimeout,
 	Description: "Find files by content, newest first, or show or count the matching lines. The pattern is a regular expression (RE2 as in Go), matched line by line: no look-around, no back-references. By default only names of files are returned; ask for output_mode content to see lines.",
 }, func(ctx context.Context, env *tools.Env, in grepFilesIn) (answer, error) {
 	rel, err := env.Files.Clean(in.Path)

@@ -15,7 +15,7 @@ type listDirIn struct {
 }
 
 var listDir = tools.Define(tools.Info{
-	Name: "list_dir", Title: "List directory", Effect: tools.Reads, NoOutputSchema: true,
+	Name: "list_dir", Title: "List directory", Effect: tools.Reads, NoOutputSchema: true, Budget: budget,
 	Description: "Show a directory as a tree. Marks: / directory, @ symbolic link, ? FIFO, socket or device. Hidden and ignored entries are shown; .git is not entered.",
 }, func(ctx context.Context, env *tools.Env, in listDirIn) (answer, error) {
 	rel, err := env.Files.Clean(in.DirPath)

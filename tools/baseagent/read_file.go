@@ -16,7 +16,7 @@ type readFileIn struct {
 }
 
 var readFile = tools.Define(tools.Info{
-	Name: "read_file", Title: "Read file", Effect: tools.Reads, NoOutputSchema: true,
+	Name: "read_file", Title: "Read file", Effect: tools.Reads, NoOutputSchema: true, Budget: budget,
 	Description: "Read a text file with line numbers, a window at a time. Search with grep_files first to know where to read. The prefix `L{n}: ` is not part of the file.",
 }, func(_ context.Context, env *tools.Env, in readFileIn) (cut, error) {
 	file, err := env.Files.Open(in.FilePath)

@@ -24,7 +24,7 @@ type step struct {
 var steps = tools.NewState(func() *plan.Plan { return &plan.Plan{} })
 
 var updatePlan = tools.Define(tools.Info{
-	Name: "update_plan", Title: "Update plan",
+	Name: "update_plan", Title: "Update plan", Budget: budget,
 	Effect: tools.Sets, Lane: tools.LaneList, NoOutputSchema: true,
 	Description: "Keep a visible plan for work of several steps. Send the whole plan each time: short steps, one in progress, tick as you go.",
 	Adapt:       tools.AdaptListID,

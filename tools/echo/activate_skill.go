@@ -15,7 +15,7 @@ type activateSkillIn struct {
 }
 
 var activateSkill = tools.Define(tools.Info{
-	Name: "activate_skill", Title: "Activate skill",
+	Name: "activate_skill", Title: "Activate skill", Budget: tools.Longest, Fixed: true,
 	Effect: tools.Sets, Lane: tools.LaneSkills,
 	Description: "Activate a skill: its full instructions and the list of its resources come back.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {

@@ -13,7 +13,7 @@ type readSkillResourceIn struct {
 }
 
 var readSkillResource = tools.Define(tools.Info{
-	Name: "read_skill_resource", Title: "Read resource of a skill", Effect: tools.Reads,
+	Name: "read_skill_resource", Title: "Read resource of a skill", Effect: tools.Reads, Budget: tools.Longest, Fixed: true,
 	Description: "Read a file of an activated skill, such as a reference document.",
 }, func(ctx context.Context, _ *tools.Env, in readSkillResourceIn) (*skill.Resource, error) {
 	return tools.SessionOf(ctx).Skills.Resource(ctx, in.SkillName, in.Path)

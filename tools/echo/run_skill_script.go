@@ -14,7 +14,7 @@ type runSkillScriptIn struct {
 }
 
 var runSkillScript = tools.Define(tools.Info{
-	Name: "run_skill_script", Title: "Run script of a skill", Effect: tools.Runs,
+	Name: "run_skill_script", Title: "Run script of a skill", Effect: tools.Runs, Budget: budget, Timeout: scriptTimeout,
 	Description: "Run a script of an activated skill with the interpreter for its kind. It runs in the skill directory.",
 }, func(ctx context.Context, env *tools.Env, in runSkillScriptIn) (string, error) {
 	result, err := tools.SessionOf(ctx).Skills.RunScript(ctx, skill.Script{

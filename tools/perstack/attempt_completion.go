@@ -17,7 +17,7 @@ type attemptCompletionOut struct {
 }
 
 var attemptCompletion = tools.Define(tools.Info{
-	Name: "attemptCompletion", Title: "Attempt completion",
+	Name: "attemptCompletion", Title: "Attempt completion", Budget: plan.MaxBytes, Fixed: true,
 	Effect: tools.Reads, Lane: tools.LaneList,
 	Description: "Say that the work is done. When todos are still open they come back in remainingTodos: finish them, or clear the list, and call again. An empty object means done.",
 	Adapt:       tools.AdaptListID,

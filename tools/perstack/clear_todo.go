@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/internal/plan"
 )
 
 type clearTodoIn struct {
@@ -11,7 +12,7 @@ type clearTodoIn struct {
 }
 
 var clearTodo = tools.Define(tools.Info{
-	Name: "clearTodo", Title: "Clear todo list",
+	Name: "clearTodo", Title: "Clear todo list", Budget: plan.MaxBytes, Fixed: true,
 	Effect: tools.Clears, Lane: tools.LaneList,
 	Description: "Drop the whole todo list and start over; ids count from 0 again.",
 	Adapt:       tools.AdaptListID,

@@ -27,7 +27,7 @@ type readTextFileOut struct {
 }
 
 var readTextFile = tools.Define(tools.Info{
-	Name: "readTextFile", Title: "Read text file", Effect: tools.Reads,
+	Name: "readTextFile", Title: "Read text file", Effect: tools.Reads, Budget: budget,
 	Description: "Read a UTF-8 text file, or a range of its lines. Lines count from 0.",
 }, func(_ context.Context, env *tools.Env, in readTextFileIn) (out readTextFileOut, err error) {
 	file, err := env.Files.Open(in.Path)

@@ -20,7 +20,7 @@ type todoOut struct {
 }
 
 var todo = tools.Define(tools.Info{
-	Name: "todo", Title: "Update todo list",
+	Name: "todo", Title: "Update todo list", Budget: plan.MaxBytes, Fixed: true,
 	Effect: tools.Notes, Lane: tools.LaneList,
 	Description: "Add tasks to the todo list, tick tasks as done, or show the list (no arguments). Ids count from 0 and stay.",
 	Adapt:       tools.AdaptListID,

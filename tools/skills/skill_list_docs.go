@@ -15,7 +15,7 @@ type docsOut struct {
 }
 
 var skillListDocs = tools.Define(tools.Info{
-	Name: "skill_list_docs", Title: "List docs of a skill", Effect: tools.Reads,
+	Name: "skill_list_docs", Title: "List docs of a skill", Effect: tools.Reads, Budget: tools.Longest, Fixed: true,
 	Description: "List the docs of a skill: its text files besides SKILL.md.",
 	Adapt:       adapt,
 }, func(ctx context.Context, _ *tools.Env, in skillListDocsIn) (docsOut, error) {

@@ -13,7 +13,7 @@ type skillLoadIn struct {
 }
 
 var skillLoad = tools.Define(tools.Info{
-	Name: "skill_load", Title: "Load skill",
+	Name: "skill_load", Title: "Load skill", Budget: budget,
 	Effect: tools.Sets, Lane: tools.LaneSkills, NoOutputSchema: true,
 	Description: "Load the full instructions of a skill, and the docs that are asked for. Do so before following a skill.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {

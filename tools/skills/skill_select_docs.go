@@ -15,7 +15,7 @@ type skillSelectDocsIn struct {
 }
 
 var skillSelectDocs = tools.Define(tools.Info{
-	Name: "skill_select_docs", Title: "Select docs of a skill",
+	Name: "skill_select_docs", Title: "Select docs of a skill", Budget: budget,
 	Effect: tools.Sets, Lane: tools.LaneSkills,
 	Description: "Choose which docs of a skill are sent with it: add to the selection, replace it, or clear it. Docs that became selected are sent at once.",
 	Adapt:       adapt,

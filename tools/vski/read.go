@@ -30,7 +30,7 @@ type readOut struct {
 }
 
 var read = tools.Define(tools.Info{
-	Name: "read", Title: "Read file", Effect: tools.Reads, Adapt: onlySuccess,
+	Name: "read", Title: "Read file", Effect: tools.Reads, Adapt: onlySuccess, Budget: budget,
 	Description: "Read a text file, or a window of its lines, cheaply also from very large files.",
 }, func(_ context.Context, env *tools.Env, in readIn) (out readOut, err error) {
 	file, err := env.Files.Open(in.Path)

@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
+	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -137,18 +140,23 @@ func TestHookIsTold(t *testing.T) {
 		t.Errorf("told %s", told)
 	}
 	env, _ := os.ReadFile(filepath.Join(dir, "env"))
-	for _, want := range []string{"HOOK_EVENT=PostToolUse\n", "CLAUDE_PROJECT_DIR=" + dir + "\n", "ARGUMENTS=x y\n", "CLAUDE_PLUGIN_ROOT=" + dir + "/trusted/guard\n", "\n" + dir + "/trusted/guard\n"} {
+	lines := strings.Split(strings.TrimSpace(string(env)), "\n")
+	cwd := lines[len(lines)-1]
+	for _, want := range []string{"HOOK_EVENT=PostToolUse\n", "CLAUDE_PROJECT_DIR=" + dir + "\n", "ARGUMENTS=x y\n", "CLAUDE_PLUGIN_ROOT=" + cwd + "\n", "SKILL_DIR=" + cwd + "\n"} {
 		if !strings.Contains(string(env), want) {
 			t.Errorf("the environment lacks %q:\n%s", want, env)
 		}
+	}
+	if sandbox.Below(cwd, dir) {
+		t.Errorf("the hook of a skill that commands can change ran in the skill itself: %s", cwd)
 	}
 	if strings.Contains(string(env), "_OF_SERVER") {
 		t.Errorf("the environment holds the server's:\n%s", env)
 	}
 }
 
-// TestHooksOfWhom: discovered skills have none; those of a changed skill are dropped
-// until it is activated again; raw arguments that are no object are seen too.
+// TestHooksOfWhom: discovered skills have none; those of a changed skill stay as
+// they were; raw arguments that are no object are seen too.
 func TestHooksOfWhom(t *testing.T) {
 	deny := "  PreToolUse:\n    - hooks: [{type: permission, decision: deny}]\n"
 	t.Run("discovered", func(t *testing.T) {
@@ -173,12 +181,12 @@ func TestHooksOfWhom(t *testing.T) {
 			t.Error("skill tools are watched too:", texts(r))
 		}
 		put(t, dir, map[string]string{"trusted/guard/more.txt": "x"})
-		if r := mustCall(t, call, "readTextFile", readA); r.IsError {
-			t.Error("still watched:", texts(r))
+		got := texts(mustCall(t, call, "readTextFile", readA))
+		if !strings.HasPrefix(got, "!") || !strings.Contains(got, "was changed or removed on disk") {
+			t.Error("not watched any more, or not told:", got)
 		}
-		mustCall(t, call, "skill_load", `{"skill":"guard"}`)
-		if r := mustCall(t, call, "readTextFile", readA); !r.IsError {
-			t.Error("not watched again:", texts(r))
+		if got := texts(mustCall(t, call, "readTextFile", readA)); !strings.HasPrefix(got, "!") || strings.Contains(got, "was changed") {
+			t.Error("not watched any more, or told again:", got)
 		}
 	})
 	t.Run("read-only", func(t *testing.T) {
@@ -199,6 +207,92 @@ func TestHooksOfWhom(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// TestHooksHoldOut carries out what a command can do to a skill in the workspace
+// whose hook stands in its way. The hook stays; the log says so once.
+func TestHooksHoldOut(t *testing.T) {
+	const hooks = "  PreToolUse:\n    - matcher: Write\n      hooks: [{type: command, command: 'bash \"$SKILL_DIR/check.sh\"'}]\n"
+	const write = `{"path":"written","text":"x"}`
+	for name, attack := range map[string]string{
+		"appended":          "echo >> trusted/guard/SKILL.md",
+		"hooks removed":     "printf -- '---\\nname: guard\\ndescription: d\\n---\\n' > trusted/guard/SKILL.md",
+		"another skill":     "mkdir trusted/a; printf -- '---\\nname: guard\\ndescription: d\\n---\\n' > trusted/a/SKILL.md; rm -r trusted/guard",
+		"emptied":           ": > trusted/guard/SKILL.md",
+		"SKILL.md removed":  "rm trusted/guard/SKILL.md",
+		"directory removed": "rm -r trusted/guard",
+		"root removed":      "rm -r trusted",
+		"unreadable":        "chmod 000 trusted/guard/SKILL.md trusted/guard/check.sh",
+		"link":              "mv trusted/guard away; ln -s ../away trusted/guard; echo exit 0 > away/check.sh",
+		"program changed":   "echo exit 0 > trusted/guard/check.sh",
+		"program removed":   "rm trusted/guard/check.sh",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log logBuffer
+			dir, call := hooked(t, hooks, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+			put(t, dir, map[string]string{"trusted/guard/check.sh": "echo stopped >&2; exit 3"})
+			if r := mustCall(t, call, "writeTextFile", write); r.IsError {
+				t.Fatal("the call would not have succeeded without the hook:", texts(r))
+			}
+			mustCall(t, call, "skill_load", `{"skill":"guard"}`)
+			run, _ := json.Marshal(map[string]any{"command": "bash", "args": []string{"-c", attack}, "env": map[string]string{}, "cwd": dir, "stdout": true, "stderr": true})
+			if r := mustCall(t, call, "exec", string(run)); r.IsError {
+				t.Fatal("the attack failed by itself:", texts(r))
+			}
+			seen := 1
+			if name == "unreadable" && os.Geteuid() == 0 {
+				seen = 0 // nothing is unreadable for root
+			}
+			if got := texts(mustCall(t, call, "writeTextFile", write)); !strings.Contains(got, "blocked by hook: Hook exited with code 3: stopped") || strings.Count(got, "was changed or removed on disk") != seen {
+				t.Error("the hook is gone, or nothing is said:", got)
+			}
+			if got := texts(mustCall(t, call, "writeTextFile", write)); !strings.Contains(got, "blocked by hook: Hook exited with code 3: stopped") {
+				t.Error("the hook is gone:", got)
+			}
+			if got := strings.Count(log.String(), "its hooks stay in force"); got != seen {
+				t.Errorf("logged %d times:\n%s", got, log.String())
+			}
+		})
+	}
+}
+
+// TestHooksOfASkillOfTheUser: commands cannot write the skill. Its hooks run in it
+// and may write it, no other command may; when it is gone they block.
+func TestHooksOfASkillOfTheUser(t *testing.T) {
+	const hooks = "  PostToolUse:\n    - hooks: [{type: command, command: 'echo used >> \"${SKILL_DIR}/usage.log\"'}]\n" +
+		"  PreToolUse:\n    - matcher: Write\n      hooks: [{type: command, command: 'bash \"$SKILL_DIR/check.sh\"'}]\n"
+	own := workspace(t)
+	put(t, own, map[string]string{"guard/SKILL.md": "---\nname: guard\ndescription: Guards.\nhooks:\n" + hooks + "---\nBody.\n", "guard/check.sh": "exit 0"})
+	dir := workspace(t)
+	put(t, dir, map[string]string{"a.txt": "alpha"})
+	s := newServer(t, Config{Workspace: dir, Tools: []string{"perstack", "skills"}, Skills: []string{own}})
+	call := inProcess(t, s)
+	mustCall(t, call, "skill_load", `{"skill":"guard"}`)
+	for range 2 {
+		if got := texts(mustCall(t, call, "readTextFile", readA)); strings.Contains(got, "Hook") {
+			t.Error("the log could not be written:", got)
+		}
+	}
+	if log, err := os.ReadFile(filepath.Join(own, "guard/usage.log")); string(log) != "used\nused\n" {
+		t.Errorf("log: %q (%v)", log, err)
+	}
+	const write = `{"path":"written","text":"x"}`
+	if r := mustCall(t, call, "writeTextFile", write); r.IsError {
+		t.Error(texts(r))
+	}
+	run, _ := json.Marshal(map[string]any{"command": "bash", "args": []string{"-c", "echo x >> " + own + "/guard/usage.log"}, "env": map[string]string{}, "cwd": "", "stdout": true, "stderr": true})
+	if confined, _ := s.commands.Confined(); confined {
+		if r := mustCall(t, call, "exec", string(run)); !r.IsError {
+			t.Error("a command wrote the skill:", texts(r))
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(own, "guard")); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(mustCall(t, call, "writeTextFile", write)); !strings.Contains(got, "blocked by hook: Hook could not run: the directory of the skill is not there") || !strings.Contains(got, "was changed or removed on disk") {
+		t.Error("the hook is gone, or nothing is said:", got)
+	}
 }
 
 // TestSafeShell lets the sample skill guard the session.
@@ -268,6 +362,24 @@ func TestAskIsAnswered(t *testing.T) {
 	if got := l.next(); !strings.Contains(got, "alpha") {
 		t.Error(got)
 	}
+}
+
+// A logBuffer is a log that many may write.
+type logBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // dialServer is a live connection to a whole server.

@@ -122,7 +122,7 @@ func (s *Server) openSkills(cfg Config) error {
 	}
 	s.env.Skills = &tools.Skills{
 		Repo: s.repo, Files: s.env.Files, Workdirs: sandbox.NewWorkdirs(s.env.Files.Root()), Log: cfg.Log,
-		HostEnv: s.commands.Env, PassEnv: cfg.PassEnv, AllowRead: cfg.AllowRead, ReadOnly: cfg.ReadOnly,
+		HostEnv: s.commands.Env, PassEnv: cfg.PassEnv, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, ReadOnly: cfg.ReadOnly,
 		Confined: func() bool { ok, _ := s.commands.Confined(); return ok },
 	}
 	return nil

@@ -2,9 +2,13 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -34,7 +38,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call, req mcp.CallToolRequest) (result *mcp.CallToolResult) {
 	defer func() {
 		if v := recover(); v != nil {
-			env.Log.Error("a tool panicked", "tool", t.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			env.Log.Error("a tool panicked", "tool", t.Name, "panic", panicKind(v), "stack", string(debug.Stack()))
 			e := Errorf(Internal, "", "%s failed inside the server; the server goes on.", t.Name)
 			result = t.fail(ctx, env, call, e)
 		}
@@ -71,11 +75,35 @@ func (t *Tool) fail(ctx context.Context, env *Env, call *Call, err error) *mcp.C
 		t.OnFail(ctx, env, call, e)
 	}
 	if e.Code == Internal && e.Err != nil {
-		env.Log.Error("a call failed", "tool", t.Name, "error", err)
+		env.Log.Error("a call failed", "tool", t.Name, "error", errorKind(err))
 	}
 	result := call.Profile.Dialect.Fail(call, e)
 	result.IsError = true
 	return result
+}
+
+// errorKind says for the log what kind of failure an error is: the types it is made
+// of and the system's error. Its text stays out, for it may quote arguments.
+func errorKind(err error) string {
+	var kinds []string
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		if errno, ok := next.(syscall.Errno); ok {
+			return strings.Join(append(kinds, errno.Error()), " > ")
+		}
+		kinds = append(kinds, fmt.Sprintf("%T", next))
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) { // in one of several
+		kinds = append(kinds, errno.Error())
+	}
+	return strings.Join(kinds, " > ")
+}
+
+// panicKind does so for what a tool panicked with.
+func panicKind(v any) string {
+	if err, ok := v.(runtime.Error); ok {
+		return err.Error() // an index, a type: nothing of the call
+	}
+	return fmt.Sprintf("%T", v)
 }
 
 // audit writes the one line that every call leaves: never arguments or contents.

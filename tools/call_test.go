@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -64,8 +66,8 @@ func TestCallEndsWithAResult(t *testing.T) {
 	if !result.IsError || text != "internal|t failed inside the server; the server goes on.|" || result.RawStructuredContent != nil {
 		t.Errorf("panic: %s", text)
 	}
-	if !strings.Contains(log.String(), "sesame") || !strings.Contains(log.String(), "call_test.go") {
-		t.Errorf("a panic belongs into the log with its stack: %s", log)
+	if strings.Contains(log.String(), "sesame") || !strings.Contains(log.String(), "panic=string") || !strings.Contains(log.String(), "call_test.go") {
+		t.Errorf("a panic belongs into the log with its stack, and without its value: %s", log)
 	}
 	_, text = call(t, env, nil, func(context.Context, *Env, nothing) (words, error) {
 		return words{strings.Repeat("x", maxResultBytes)}, nil
@@ -138,4 +140,42 @@ func TestDefineNeedsWords(t *testing.T) {
 		}
 	}()
 	Define(Info{Name: "t", Title: "T"}, func(context.Context, *Env, nothing) (words, error) { return words{}, nil })
+}
+
+// TestLogsHoldNoArguments: whatever an error quotes of a call, the log has its kind.
+func TestLogsHoldNoArguments(t *testing.T) {
+	const canary = "CANARY-d41d8"
+	full := &fs.PathError{Op: "write", Path: canary, Err: syscall.ENOSPC}
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"path":      {full, "*fs.PathError > no space left on device"},
+		"wrapped":   {fmt.Errorf("writing %s: %w", canary, full), "*fmt.wrapError > *fs.PathError > no space left on device"},
+		"joined":    {errors.Join(errors.New(canary), full), "*errors.joinError > no space left on device"},
+		"text":      {errors.New(canary + " went wrong"), "*errors.errorString"},
+		"command":   {&sandbox.StartError{Command: canary, What: canary, Err: syscall.EIO}, "*sandbox.StartError > input/output error"},
+		"file":      {&sandbox.PathError{Path: canary, Err: errors.New(canary)}, "*sandbox.PathError > *errors.errorString"},
+		"link":      {&os.LinkError{Op: "rename", Old: canary, New: canary, Err: syscall.EXDEV}, "*os.LinkError > invalid cross-device link"},
+		"inside":    {Errorf(Internal, "", "%s", canary), ""},
+		"with more": {&Error{Code: Internal, Msg: canary, Err: full}, "*tools.Error > *fs.PathError > no space left on device"},
+	} {
+		env, log := newEnv(t)
+		call(t, env, map[string]any{}, func(context.Context, *Env, nothing) (words, error) { return words{}, c.err })
+		if strings.Contains(log.String(), canary) || !strings.Contains(log.String(), c.want) {
+			t.Errorf("%s: %s", name, log)
+		}
+	}
+	for _, v := range []any{canary, errors.New(canary), full} {
+		env, log := newEnv(t)
+		call(t, env, map[string]any{}, func(context.Context, *Env, nothing) (words, error) { panic(v) })
+		if head, _, _ := strings.Cut(log.String(), "stack="); strings.Contains(head, canary) || strings.Contains(log.String(), canary) || !strings.Contains(head, fmt.Sprintf("panic=%T", v)) {
+			t.Errorf("panic: %s", log)
+		}
+	}
+	env, log := newEnv(t)
+	call(t, env, map[string]any{}, func(context.Context, *Env, nothing) (words, error) { panic([]int{}[len(canary)-len(canary):][5]) })
+	if !strings.Contains(log.String(), "index out of range") {
+		t.Errorf("the runtime's own words are gone: %s", log)
+	}
 }

@@ -13,7 +13,7 @@ import (
 type activation struct {
 	digest string
 	page   *Page // with the arguments
-	hooks  []skillrepo.HookGroup
+	guard  *guard
 }
 
 // Open renders a skill with arguments and activates it for the session: its gate
@@ -41,12 +41,16 @@ func (s *Session) open(ctx context.Context, sk *skillrepo.Skill, args []string) 
 		return "", err
 	}
 	a := &activation{digest: m.Digest, page: page}
-	if sk.Trusted && !s.stateless {
-		a.hooks = s.registrable(sk.Hooks)
+	if a.guard, err = s.newGuard(ctx, sk, m, page); err != nil {
+		return "", err
 	}
 	s.mu.Lock()
+	old := s.active[sk.Name]
 	s.active[sk.Name] = a
 	s.mu.Unlock()
+	if old != nil {
+		old.guard.dismiss(s)
+	}
 	return text, nil
 }
 
@@ -100,10 +104,10 @@ func (s *Session) checkPath(sk *skillrepo.Skill, file string) error {
 	}
 	paths := strings.Join(sk.Paths, ", ")
 	if file == "" {
-		return errorf(ErrBadInput, "Skill '%s' requires a matching context_path because it declares activation paths: {%s}", sk.Name, paths)
+		return errorf(ErrBadInput, "Skill '%s' requires a matching context_path because it declares activation paths: %s", sk.Name, paths)
 	}
 	if !sk.MatchesPath(file, s.engine.Files.Root()) {
-		return errorf(ErrBadInput, "Skill '%s' cannot be activated for context_path '%s'; expected one of: {%s}", sk.Name, file, paths)
+		return errorf(ErrBadInput, "Skill '%s' cannot be activated for context_path '%s'; expected one of: %s", sk.Name, file, paths)
 	}
 	return nil
 }

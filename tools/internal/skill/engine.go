@@ -14,7 +14,7 @@ import (
 )
 
 // An Engine is what all sessions of one server share. All fields are required
-// but AllowRead, PassEnv and Confined.
+// but AllowRead, AllowWrite, PassEnv and Confined.
 type Engine struct {
 	Repo      *skillrepo.Repo
 	Files     *sandbox.FS       // the workspace
@@ -25,6 +25,9 @@ type Engine struct {
 	AllowRead []string        // directories and files outside that inputs may come from
 	ReadOnly  bool            // nothing a skill brings along is run
 	Confined  func() bool     // whether the kernel confines commands; nil = it does not
+
+	// AllowWrite are directories outside the workspace that commands may write.
+	AllowWrite []string
 
 	login login
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
@@ -23,8 +25,9 @@ const maxHookBytes = 4 << 20
 // A Watch is the hooks that watch one call: those that were registered when it
 // began. A nil *Watch watches nothing.
 type Watch struct {
-	s     *Session
-	armed []*activation // by skill name
+	s       *Session
+	armed   []*guard // by skill name
+	notices []string // about them, for the model
 }
 
 // A Verdict is what hooks say to a call. The zero Verdict lets it pass.
@@ -38,68 +41,34 @@ type Verdict struct {
 	Mode     string   // the last permission mode that a hook named; it widens nothing
 }
 
-// registrable are the hooks that may watch: under --read-only no commands.
-func (s *Session) registrable(groups []skillrepo.HookGroup) []skillrepo.HookGroup {
-	if !s.engine.ReadOnly {
-		return groups
-	}
-	var kept []skillrepo.HookGroup
-	for _, g := range groups {
-		g.Hooks = slices.DeleteFunc(slices.Clone(g.Hooks), func(h skillrepo.Hook) bool { return h.Type == "command" })
-		if len(g.Hooks) > 0 {
-			kept = append(kept, g)
-		}
-	}
-	return kept
-}
-
-// Watch returns the hooks for a call that begins now. Those of a skill that
-// changed or vanished since its activation are dropped.
+// Watch returns the hooks for a call that begins now.
 func (s *Session) Watch(ctx context.Context) *Watch {
 	if s == nil {
 		return nil
 	}
+	w := &Watch{s: s}
 	s.mu.Lock()
-	var armed []*activation
 	for _, a := range s.active {
-		if len(a.hooks) > 0 {
-			armed = append(armed, a)
+		if a.guard != nil {
+			w.armed = append(w.armed, a.guard)
 		}
 	}
 	s.mu.Unlock()
-	armed = slices.DeleteFunc(armed, func(a *activation) bool {
-		if s.unchanged(ctx, a) {
-			return false
-		}
-		s.mu.Lock()
-		a.hooks = nil
-		s.mu.Unlock()
-		return true
-	})
-	if len(armed) == 0 {
+	if len(w.armed) == 0 {
 		return nil
 	}
-	slices.SortFunc(armed, func(a, b *activation) int { return strings.Compare(a.page.Name, b.page.Name) })
-	return &Watch{s: s, armed: armed}
-}
-
-// unchanged reports whether a skill is still the one that was activated. When the
-// call has ended it need not be known: nothing will be done.
-func (s *Session) unchanged(ctx context.Context, a *activation) bool {
-	sk, ok := s.engine.Repo.Get(ctx, a.page.Name)
-	if ctx.Err() != nil {
-		return true
+	slices.SortFunc(w.armed, func(a, b *guard) int { return strings.Compare(a.page.Name, b.page.Name) })
+	for _, g := range w.armed {
+		if text := s.notice(ctx, g); text != "" {
+			w.notices = append(w.notices, text)
+		}
 	}
-	if !ok || !sk.Trusted {
-		return false
-	}
-	digest, err := sk.Digest(ctx)
-	return ctx.Err() != nil || err == nil && digest == a.digest
+	return w
 }
 
 // Before asks the hooks before a call. input is the arguments as they came.
 func (w *Watch) Before(ctx context.Context, tool string, input any) Verdict {
-	v := Verdict{Input: input}
+	v := Verdict{Input: input, Messages: w.notices}
 	w.ask(ctx, preToolUse, tool, nil, &v)
 	return v
 }
@@ -116,14 +85,14 @@ func (w *Watch) ask(ctx context.Context, event, tool string, output *string, v *
 	if w == nil {
 		return
 	}
-	for _, a := range w.armed {
-		for _, g := range a.hooks {
+	for _, g := range w.armed {
+		for _, group := range g.hooks {
 			args, _ := v.Input.(map[string]any)
-			if g.Event != event || !Match(g.Matcher, tool, Subject(tool, args)) {
+			if group.Event != event || !Match(group.Matcher, tool, Subject(tool, args)) {
 				continue
 			}
-			for _, h := range g.Hooks {
-				if w.one(ctx, a, h, event, tool, output, v) {
+			for _, h := range group.Hooks {
+				if w.one(ctx, g, h, event, tool, output, v) {
 					return
 				}
 			}
@@ -132,7 +101,7 @@ func (w *Watch) ask(ctx context.Context, event, tool string, output *string, v *
 }
 
 // one runs one hook and reports whether the hooks stop here.
-func (w *Watch) one(ctx context.Context, a *activation, h skillrepo.Hook, event, tool string, output *string, v *Verdict) (stop bool) {
+func (w *Watch) one(ctx context.Context, g *guard, h skillrepo.Hook, event, tool string, output *string, v *Verdict) (stop bool) {
 	switch h.Type {
 	case "prompt":
 		v.Messages = append(v.Messages, h.Prompt)
@@ -141,7 +110,7 @@ func (w *Watch) one(ctx context.Context, a *activation, h skillrepo.Hook, event,
 		v.permission(event, h.Decision, h.Reason)
 		return true
 	}
-	d, err := w.command(ctx, a, h, event, tool, output, v.Input)
+	d, err := w.command(ctx, g, h, event, tool, output, v)
 	if err != nil {
 		if event == postToolUse { // the deed is done
 			v.Messages = append(v.Messages, err.Error())
@@ -214,7 +183,7 @@ func (v *Verdict) apply(event string, d *directive) (stop bool) {
 }
 
 // command runs a command hook. Every failure is an error in the hook's words.
-func (w *Watch) command(ctx context.Context, a *activation, h skillrepo.Hook, event, tool string, output *string, input any) (*directive, error) {
+func (w *Watch) command(ctx context.Context, g *guard, h skillrepo.Hook, event, tool string, output *string, v *Verdict) (*directive, error) {
 	root := w.s.engine.Files.Root()
 	var alias any
 	if name := Alias(tool); name != "" {
@@ -229,25 +198,38 @@ func (w *Watch) command(ctx context.Context, a *activation, h skillrepo.Hook, ev
 		Session string  `json:"session_id"`
 		Cwd     string  `json:"cwd"`
 		Skill   string  `json:"skill"`
-	}{event, tool, alias, input, output, w.s.ID, root, a.page.Name})
+	}{event, tool, alias, v.Input, output, w.s.ID, root, g.page.Name})
 	if err != nil {
 		return nil, errorf(ErrDenied, "Hook could not run: %v", err)
 	}
 	r := runner{w.s}.Run(ctx, Command{
-		Argv: a.page.argv(h.Shell, h.Command), Dir: a.page.Dir, Stdin: append(told, '\n'), Timeout: h.Timeout, MaxOutput: maxHookBytes,
-		Env: append(a.page.Env(), "HOOK_EVENT="+event, "CWD="+root, "CLAUDE_PROJECT_DIR="+root, "CLAUDE_PLUGIN_ROOT="+a.page.Dir),
+		Argv: g.page.argv(h.Shell, h.Command), Dir: g.page.Dir, Write: []string{g.page.Dir},
+		Stdin: append(told, '\n'), Timeout: h.Timeout, MaxOutput: maxHookBytes,
+		Env: append(g.page.Env(), "HOOK_EVENT="+event, "CWD="+root, "CLAUDE_PROJECT_DIR="+root, "CLAUDE_PLUGIN_ROOT="+g.page.Dir),
 	})
-	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
-	case r.Err != nil:
-		return nil, errorf(ErrDenied, "Hook could not run: %v", r.Err)
-	case r.TimedOut:
-		return nil, errorf(ErrDenied, "Hook timed out after %ds", int(h.Timeout.Seconds()))
-	case r.ExitCode != 0 && stderr != "":
-		return nil, errorf(ErrDenied, "Hook exited with code %d: %s", r.ExitCode, stderr)
-	case r.ExitCode != 0:
-		return nil, errorf(ErrDenied, "Hook exited with code %d", r.ExitCode)
+	refused := strings.Join(r.Refused, "\n")
+	if reason := failure(r, h.Timeout); reason != "" {
+		return nil, errorf(ErrDenied, "%s", strings.TrimSpace(reason+"\n"+refused))
+	}
+	if refused != "" {
+		v.Messages = append(v.Messages, refused)
 	}
 	return parseDirective(r.Stdout)
+}
+
+// failure says why a hook did not do its work, "" when it did.
+func failure(r Result, timeout time.Duration) string {
+	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
+	case r.Err != nil:
+		return fmt.Sprintf("Hook could not run: %v", r.Err)
+	case r.TimedOut:
+		return fmt.Sprintf("Hook timed out after %ds", int(timeout.Seconds()))
+	case r.ExitCode != 0 && stderr != "":
+		return fmt.Sprintf("Hook exited with code %d: %s", r.ExitCode, stderr)
+	case r.ExitCode != 0:
+		return fmt.Sprintf("Hook exited with code %d", r.ExitCode)
+	}
+	return ""
 }
 
 // parseDirective reads what a hook printed: nothing, text, or one JSON object.

@@ -37,6 +37,7 @@ type Page struct {
 type Command struct {
 	Argv      []string
 	Dir       string
+	Write     []string // directories that it may write besides what every command may
 	Env       []string // NAME=value, besides what every such command has
 	Stdin     []byte   // nil: empty
 	Timeout   time.Duration
@@ -48,7 +49,8 @@ type Result struct {
 	Stdout, Stderr string
 	ExitCode       int // -1 after a signal
 	TimedOut       bool
-	Err            error // why it was not started
+	Err            error    // why it was not started
+	Refused        []string // what the sandbox kept it from, a sentence each
 }
 
 // A Runner runs commands.
@@ -124,6 +126,15 @@ func (p *Page) execute(ctx context.Context, run Runner, script string, q *quota)
 	r := run.Run(ctx, Command{
 		Argv: p.argv(p.Shell, script), Dir: p.Dir, Env: p.Env(), Timeout: min(commandTimeout, left), MaxOutput: maxCommandBytes,
 	})
+	text := inlineText(r)
+	for _, sentence := range r.Refused {
+		text = strings.TrimSpace(text + "\n[" + sentence + "]")
+	}
+	return text
+}
+
+// inlineText is what a command printed, or how it failed.
+func inlineText(r Result) string {
 	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
 	case r.Err != nil:
 		return fmt.Sprintf("[sandbox error: %v]", r.Err)

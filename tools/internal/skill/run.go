@@ -174,11 +174,12 @@ func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, stag
 	return res, err
 }
 
-// skillDirs are the directories of the known skills outside the workspace: what a
-// skill runs may read them besides what every command may.
+// skillDirs are the directories of the known skills that not every command may
+// read; what a skill runs may. Those below a place that commands write are
+// left out: every command reads them, and one may put a link there.
 func (s *Session) skillDirs() (dirs []string) {
 	for _, sk := range s.engine.Repo.List() {
-		if !strings.HasPrefix(sk.RealDir, s.engine.Files.Root()+"/") {
+		if !s.engine.exposed(sk.RealDir) {
 			dirs = append(dirs, sk.RealDir)
 		}
 	}

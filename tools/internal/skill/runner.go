@@ -26,12 +26,13 @@ func (r runner) Run(ctx context.Context, c Command) Result {
 	}
 	res, err := r.s.shell.Run(ctx, sandbox.Command{
 		Name: c.Argv[0], Args: c.Argv[1:], Path: lookupEnv(env, "PATH"), Dir: c.Dir, Base: pick(env, ownNames), Env: set,
-		Stdin: c.Stdin, Stdout: true, Stderr: true, Keep: c.MaxOutput, Timeout: c.Timeout, NoSurvivors: true, Read: r.s.skillDirs(),
+		Stdin: c.Stdin, Stdout: true, Stderr: true, Keep: c.MaxOutput, Timeout: c.Timeout, NoSurvivors: true,
+		Read: r.s.skillDirs(), Write: c.Write,
 	})
 	if err != nil {
 		return Result{Err: plain(err)}
 	}
-	out := Result{Stdout: headText(res.Stdout), Stderr: headText(res.Stderr), ExitCode: res.ExitCode, TimedOut: res.TimedOut}
+	out := Result{Stdout: headText(res.Stdout), Stderr: headText(res.Stderr), ExitCode: res.ExitCode, TimedOut: res.TimedOut, Refused: res.Refused}
 	if res.Signal != "" {
 		out.ExitCode = -1
 	}
@@ -62,7 +63,7 @@ func headText(o sandbox.Output) string {
 // plain words why a command was not started, without a path of the machine.
 func plain(err error) error {
 	if path := new(sandbox.PathError); errors.As(err, &path) {
-		return errors.New("the directory to run in is not there")
+		return errors.New("the directory of the skill is not there; put it back, or end the session to be rid of the skill")
 	}
 	return err
 }

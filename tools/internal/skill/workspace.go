@@ -3,6 +3,8 @@ package skill
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +22,7 @@ const (
 	outDir    = "out"
 	runsDir   = "runs"
 	inputsDir = workDir + "/inputs"
+	hooksDir  = "hooks" // copies that hooks run in
 )
 
 // Bounds of what is staged.
@@ -57,7 +60,7 @@ func (s *Session) workspace() (*workspace, error) {
 	if err != nil {
 		return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
 	}
-	for _, d := range []string{skillsDir, inputsDir, outDir, runsDir} {
+	for _, d := range []string{skillsDir, inputsDir, outDir, runsDir, hooksDir} {
 		if err := dir.Mkdir(d); err != nil {
 			dir.Close()
 			return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
@@ -87,8 +90,8 @@ func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string,
 	if err != nil {
 		return "", nil, errorf(ErrNotFound, "the files of skill %s cannot be listed: %v", sk.Name, err)
 	}
-	if len(list.Files) > maxStagedFiles || list.Bytes > maxStagedBytes {
-		return "", nil, errorf(ErrTooBig, "skill %s has %d files and %d bytes; at most %d files and %d bytes can be run", sk.Name, len(list.Files), list.Bytes, maxStagedFiles, maxStagedBytes)
+	if err := checkSize(sk.Name, list); err != nil {
+		return "", nil, err
 	}
 	if old != nil && old.settled && old.realDir == sk.RealDir && slices.Equal(old.source, list.Files) && slices.Equal(old.copied, copied) {
 		return rel, old.warnings, nil
@@ -101,6 +104,13 @@ func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string,
 	fresh.settled = !slices.ContainsFunc(list.Files, func(f skillrepo.File) bool { return !f.Settled(listed) })
 	w.staged[sk.Name] = fresh
 	return rel, fresh.warnings, nil
+}
+
+func checkSize(name string, list *skillrepo.Listing) error {
+	if len(list.Files) > maxStagedFiles || list.Bytes > maxStagedBytes {
+		return errorf(ErrTooBig, "skill %s has %d files and %d bytes; at most %d files and %d bytes can be run", name, len(list.Files), list.Bytes, maxStagedFiles, maxStagedBytes)
+	}
+	return nil
 }
 
 // look lists the source of a skill and, at the same time, the copy that there may be.
@@ -131,15 +141,7 @@ func (w *workspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *sk
 		}
 		return nil, errorf(ErrUnavailable, "skill %s cannot be copied into the run workspace: %v", sk.Name, err)
 	}
-	if err := w.dir.Mkdir(tmp); err != nil {
-		return fail(err)
-	}
-	for _, d := range list.Dirs {
-		if err := w.dir.Mkdir(tmp + "/" + d); err != nil {
-			return fail(err)
-		}
-	}
-	if err := w.copyFiles(ctx, sk, list.Files, tmp); err != nil {
+	if err := w.copyTree(ctx, sk, list, tmp, 0o444); err != nil {
 		return fail(err)
 	}
 	st := &staged{realDir: sk.RealDir, source: list.Files}
@@ -161,10 +163,22 @@ func (w *workspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *sk
 	return st, nil
 }
 
+// copyTree copies the files of a skill into the new directory tmp.
+func (w *workspace) copyTree(ctx context.Context, sk *skillrepo.Skill, list *skillrepo.Listing, tmp string, mode fs.FileMode) error {
+	for _, d := range append([]string{"."}, list.Dirs...) {
+		if err := w.dir.Mkdir(path.Join(tmp, d)); err != nil {
+			return err
+		}
+	}
+	return w.copyFiles(ctx, sk, list.Files, tmp, mode)
+}
+
 // copiers is how many files are copied at a time: making a file is waiting for the disk.
 const copiers = 8
 
-func (w *workspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []skillrepo.File, tmp string) error {
+// copyFiles copies files below the directory tmp; each gets the permission bits of
+// mode, and those to execute that it has.
+func (w *workspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []skillrepo.File, tmp string, mode fs.FileMode) error {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	errs := make([]error, copiers)
@@ -175,7 +189,7 @@ func (w *workspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []
 				if at >= len(files) {
 					return
 				}
-				errs[i] = w.copyFile(ctx, sk, files[at], tmp)
+				errs[i] = w.copyFile(ctx, sk, files[at], tmp, mode)
 			}
 		})
 	}
@@ -183,7 +197,7 @@ func (w *workspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []
 	return errors.Join(errs...)
 }
 
-func (w *workspace) copyFile(ctx context.Context, sk *skillrepo.Skill, f skillrepo.File, tmp string) error {
+func (w *workspace) copyFile(ctx context.Context, sk *skillrepo.Skill, f skillrepo.File, tmp string, mode fs.FileMode) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -192,7 +206,7 @@ func (w *workspace) copyFile(ctx context.Context, sk *skillrepo.Skill, f skillre
 		return err
 	}
 	defer from.Close()
-	_, err = w.dir.Create(tmp+"/"+f.Path, 0o444|f.Mode.Perm()&0o111, from, maxStagedBytes)
+	_, err = w.dir.Create(tmp+"/"+f.Path, mode|f.Mode.Perm()&0o111, from, maxStagedBytes)
 	return err
 }
 

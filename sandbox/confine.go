@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,10 @@ var ErrUnconfined = errors.New("commands are refused because they cannot be conf
 // Harden is for the first lines of a server's main: what the process inherited
 // does not reach commands, and its memory is not theirs to read.
 func Harden() error { return confine.Harden() }
+
+// Own keeps commands from connecting to the address of a listener of this
+// program, where they could start what outlives them, until forget is called.
+func Own(listener net.Addr) (forget func()) { return confine.Own(listener) }
 
 // A confinement is the part of Commands that decides how far its commands are
 // confined. It is asked once, when the server starts to say what commands may do.

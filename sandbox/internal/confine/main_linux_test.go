@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(netVar); dir != "" {
+		beNetwork(dir)
+	}
 	if dir := os.Getenv(serverVar); dir != "" {
 		beServer(dir)
 	}

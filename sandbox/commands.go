@@ -114,6 +114,7 @@ func (c *Commands) Close() error {
 		all.Go(func() { _ = s.Close() })
 	}
 	all.Wait()
+	c.confinement.close()
 	c.guard.close()
 	return c.null.Close()
 }

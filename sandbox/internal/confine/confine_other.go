@@ -64,6 +64,7 @@ func Stage() {}
 type Isolation struct {
 	Policy    Policy
 	Workspace string
+	Files     map[string]string
 }
 
 // An Isolator does not exist here: NewIsolator always fails.

@@ -20,9 +20,6 @@ type ownServers struct {
 	files []fileID       // Unix sockets
 }
 
-// A fileID is a file, whatever it is called.
-type fileID struct{ dev, ino uint64 }
-
 // Own keeps commands from connecting to the address of a listener of this
 // program, until forget is called.
 func Own(at net.Addr) (forget func()) {

@@ -104,6 +104,7 @@ func TestCommandLine(t *testing.T) {
 		{"completion", nil, []string{"completion", "bash"}, 0, "__start_perstack-base", ""},
 		{"completion of a value", nil, []string{"__completeNoDesc", "--sandbox", "s"}, 0, "strict\n", "Completion ended"},
 		{"completion of a profile", nil, []string{"__completeNoDesc", "--tools", "base"}, 0, "baseagent\nbaseagent.apply_patch\n", "Completion ended"},
+		{"completion of a list", nil, []string{"__completeNoDesc", "--tools", "perstack,-vski.e"}, 0, "perstack,-vski.exec\n", "Completion ended"},
 		{"completion of a tool", nil, []string{"__completeNoDesc", "call", "ex"}, 0, "exec\n", "Completion ended"},
 		{"completion of an argument", nil, []string{"__completeNoDesc", "call", "readTextFile", "path=a.txt", ""}, 0, "from=\nto=\n", "Completion ended"},
 	} {

@@ -103,7 +103,7 @@ func (i *Isolator) landlock(root string) (err error) {
 	for _, path := range append([]string{"/tmp"}, i.policy.Write...) {
 		grant(path, writeRights)
 	}
-	for _, path := range i.policy.Devices {
+	for _, path := range append([]string{terminals}, i.policy.Devices...) { // they are the session's own here
 		grant(path, deviceRights)
 	}
 	return err

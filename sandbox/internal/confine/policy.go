@@ -61,7 +61,7 @@ var homeRead = []string{
 
 // defaultDevices are the devices that every program may expect.
 var defaultDevices = []string{
-	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/pts",
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx",
 }
 
 // DefaultPolicy returns what commands need to work in a workspace and no more.

@@ -9,6 +9,7 @@ import (
 func init() {
 	cwd := unix.AT_FDCWD
 	for nr, f := range map[int32]func(*question) answer{
+		unix.SYS_OPEN:  func(q *question) answer { return q.open(q.args[0], q.arg(1)) },
 		unix.SYS_CHMOD: func(q *question) answer { return q.chmod(q.byPath(cwd, q.args[0], 0), q.args[1]) },
 		unix.SYS_CHOWN: func(q *question) answer { return q.chown(q.byPath(cwd, q.args[0], 0), q.arg(1), q.arg(2)) },
 		unix.SYS_LCHOWN: func(q *question) answer {

@@ -226,6 +226,9 @@ func creationRules(o filterOptions) []rule {
 				{arg: flags, mask: unix.O_TRUNC, any: true},
 				{arg: flags, mask: unix.O_ACCMODE, val: unix.O_RDONLY}}, then: retErrno(unix.EACCES)})
 		}
+		if o.broker {
+			r.clauses = append(r.clauses, terminalClauses(flags)...)
+		}
 		return r
 	}
 	rules := []rule{

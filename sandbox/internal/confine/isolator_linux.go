@@ -114,7 +114,7 @@ func (i *Isolator) landlock(root string) (err error) {
 	if err == nil {
 		err = addPlaces(i.ruleset, i.policy.Places, attr.Handled_access_fs)
 	}
-	for _, path := range i.policy.Devices {
+	for _, path := range append([]string{terminals}, i.policy.Devices...) { // they are the session's own here
 		grant(path, deviceRights)
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,11 +43,10 @@ func (k *keptSockets) make(q *question, domain, kind, proto int) answer {
 		unix.Close(sock)
 		return failed(err)
 	}
-	a := addFD{id: q.id, src: uint32(sock), newFlags: uint32(kind & unix.SOCK_CLOEXEC)}
-	num, e := q.broker.controlValue(ioctlAddFD, unsafe.Pointer(&a))
-	if e != 0 {
+	a := q.give(sock, kind&unix.SOCK_CLOEXEC)
+	if a.err != 0 {
 		unix.Close(sock)
-		return fail(e)
+		return a
 	}
 	if k.full() {
 		k.sweep()
@@ -58,8 +56,8 @@ func (k *keptSockets) make(q *question, domain, kind, proto int) answer {
 	if k.byIno == nil {
 		k.byIno = map[uint64]keptSocket{}
 	}
-	k.byIno[st.Ino] = keptSocket{fd: sock, tid: int(q.tid), num: num}
-	return answer{val: int64(num)}
+	k.byIno[st.Ino] = keptSocket{fd: sock, tid: int(q.tid), num: int(a.val)}
+	return a
 }
 
 func (k *keptSockets) full() bool {

@@ -110,7 +110,7 @@ var secrets = []string{
 
 // DefaultDevices are the devices that every program may expect.
 var defaultDevices = []string{
-	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/pts",
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx",
 }
 
 // DefaultPolicy returns what commands need to work in a workspace and no more.

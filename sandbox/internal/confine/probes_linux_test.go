@@ -104,6 +104,7 @@ var probeTable = map[string]escape{
 	"attack":     {try: attackAll},
 	"steer":      {try: func() error { return ways[os.Getenv("PROBE_WAY")]() }},
 	"pidfd-own":  {try: pidfdOwn},
+	"terminals":  {try: openTerminals},
 	"dial":       {try: func() error { _, err := net.Dial(os.Getenv("PROBE_NETWORK"), os.Getenv("PROBE_ADDRESS")); return err }},
 	"disconnect": {try: listenDisconnected},
 	"inherited":  {try: func() error { _, err := unix.Read(number("PROBE_FD"), make([]byte, 6)); return err }},

@@ -25,7 +25,8 @@ var handlers = func() map[int32]func(*question) answer {
 	h := map[int32]func(*question) answer{
 		unix.SYS_SOCKET: (*question).socket, unix.SYS_BIND: (*question).bind,
 		unix.SYS_LISTEN: (*question).listen, unix.SYS_CONNECT: (*question).connect,
-		unix.SYS_KILL: (*question).kill, unix.SYS_PIDFD_SEND_SIGNAL: (*question).pidfdSignal,
+		unix.SYS_OPENAT: func(q *question) answer { return q.open(q.args[1], q.arg(2)) },
+		unix.SYS_KILL:   (*question).kill, unix.SYS_PIDFD_SEND_SIGNAL: (*question).pidfdSignal,
 		unix.SYS_TKILL: (*question).taskSignal, unix.SYS_TGKILL: (*question).taskSignal,
 		unix.SYS_RT_SIGQUEUEINFO: (*question).taskSignal, unix.SYS_RT_TGSIGQUEUEINFO: (*question).taskSignal,
 		unix.SYS_PRLIMIT64: (*question).ownTask, unix.SYS_SCHED_SETAFFINITY: (*question).ownTask,

@@ -46,6 +46,15 @@ if __name__ == "__main__":
 	{"gcc", "gcc", `printf 'int puts(const char*);int main(){puts("built");}' > m.c && gcc -O1 -o m m.c && ./m; rm -f m m.c`, "built"},
 	{"make", "make", `printf 'all: a b\na b:\n\t@echo made $@\n' > Makefile && make -j4; rm Makefile`, "made b"},
 	{"pty", "python3", `python3 -c 'import pty; pty.spawn(["echo", "on a terminal"])'`, "on a terminal"},
+	{"pty by name", "python3", `python3 -c '
+import os, pty, subprocess, termios
+m, s = pty.openpty(); name = os.ttyname(s); os.close(s)
+t = os.open(name, os.O_RDWR); os.write(t, b"by name\n"); print(os.read(m, 99).decode().strip())
+u = os.open(name, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK); print(os.isatty(u))
+print(subprocess.run(["python3", "-c", "import os, sys; print(os.write(os.open(sys.argv[1], os.O_RDWR), bytes(3)))", name], capture_output=True, text=True).stdout)
+'`, "by name\nTrue\n3"},
+	{"script", "script", `script -qec 'tty > name; echo scripted' /dev/null < /dev/null; grep -c /dev/pts/ name; rm name`, "1"},
+	{"tmux", "tmux", `unset TMUX; tmux -S t.sock -f /dev/null new-session -d 'echo in tmux > t.out; sleep 100' && for i in $(seq 100); do [ -s t.out ] && break; sleep 0.1; done; cat t.out; tmux -S t.sock kill-server; rm -f t.out t.sock`, "in tmux"},
 	{"unix-socket", "python3", `python3 -c '
 import socket, threading
 for name in ("s.sock", "\0confine-test-abstract"):

@@ -170,8 +170,7 @@ func pidOf(fd int) int {
 // PidfdTarget reads in a fdinfo file whom a pidfd stands for: -1 for somebody who
 // is gone or out of sight, 0 when the file does not tell.
 func PidfdTarget(fdinfo string) int {
-	text, _ := os.ReadFile(fdinfo)
-	pid, err := strconv.Atoi(field(string(text), "Pid"))
+	pid, err := strconv.Atoi(FileField(fdinfo, "Pid"))
 	if err == nil && pid == 0 {
 		return -1
 	}

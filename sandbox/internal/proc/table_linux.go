@@ -73,10 +73,16 @@ func Family(all []Process, root func(Process) bool) []Process {
 	return members
 }
 
+// FileField returns a field of a file of /proc that consists of such, "" when
+// there is none.
+func FileField(path, name string) string {
+	text, _ := os.ReadFile(path)
+	return field(string(text), name)
+}
+
 // StatusField returns a field of /proc/PID/status, "" when there is none.
 func StatusField(pid int, name string) string {
-	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	return field(string(text), name)
+	return FileField("/proc/"+strconv.Itoa(pid)+"/status", name)
 }
 
 // field returns what follows a name and a colon in a text of such lines.

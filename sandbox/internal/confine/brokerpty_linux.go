@@ -1,0 +1,120 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+)
+
+// Pseudo terminals of the session and those of the user lie in one directory, so
+// Landlock grants none of it. A command makes a terminal by opening /dev/ptmx;
+// the other end, /dev/pts/N, it gets from the broker, if a process of the session
+// holds the master with that number. As long as one does, the number is nobody
+// else's.
+
+// terminals is where the kernel shows them.
+const terminals = "/dev/pts/"
+
+// largeFile is what a C library may add to the flags of an open: the bit on one
+// architecture, and on the other.
+const largeFile = 0x8000 | 0x20000
+
+// terminalClauses send what may be the opening of a terminal to the broker: for
+// reading and writing and nothing else, or expressly not as controlling terminal.
+func terminalClauses(flags int) []clause {
+	return []clause{
+		{when: []cond{{arg: flags, mask: ^uint32(unix.O_CLOEXEC | largeFile), val: unix.O_RDWR}}, then: retNotify},
+		{when: []cond{{arg: flags, mask: unix.O_NOCTTY, any: true}, {arg: flags, mask: unix.O_CREAT, any: true, not: true}}, then: retNotify},
+	}
+}
+
+// open answers such a call. What is no terminal the kernel opens, or Landlock
+// refuses: it looks at the path again.
+func (q *question) open(from uint64, flags int) answer {
+	path, e := q.path(from)
+	if e != 0 {
+		return answer{run: true}
+	}
+	name, ok := strings.CutPrefix(filepath.Clean(path), terminals)
+	number, err := strconv.Atoi(name)
+	if !ok || err != nil || number < 0 {
+		return answer{run: true}
+	}
+	path = terminals + strconv.Itoa(number)
+	if !q.ownsTerminal(number) {
+		return q.refuse(unix.EACCES, "open "+path+", a terminal of another program", "")
+	}
+	fd, err := unix.Open(path, flags&(unix.O_ACCMODE|unix.O_NONBLOCK)|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return failed(err)
+	}
+	defer unix.Close(fd)
+	// The number may have changed hands before the open. Is it the session's again
+	// now, then what was opened before has been hung up.
+	if !q.ownsTerminal(number) {
+		return fail(unix.EIO)
+	}
+	return q.give(fd, flags&unix.O_CLOEXEC)
+}
+
+// give hands the asker a copy of a descriptor of ours.
+func (q *question) give(fd, flags int) answer {
+	a := addFD{id: q.id, src: uint32(fd), newFlags: uint32(flags)}
+	num, e := q.broker.controlValue(ioctlAddFD, unsafe.Pointer(&a))
+	return answer{val: int64(num), err: e}
+}
+
+// ownsTerminal reports whether a process of the session holds the master of a
+// terminal: mostly the asker itself or its parent.
+func (q *question) ownsTerminal(number int) bool {
+	if holdsMaster(q.process(), number) && q.valid() {
+		return true
+	}
+	for _, p := range proc.All() {
+		if holdsMaster(p.PID, number) && q.broker.domain.confiner.has(p.PID) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsMaster reports whether a process has the master of a terminal open.
+func holdsMaster(pid, number int) bool {
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	fds, err := os.ReadDir(dir + "fd")
+	if err != nil {
+		return false
+	}
+	for _, fd := range fds {
+		link, _ := os.Readlink(dir + "fd/" + fd.Name())
+		if link != "/dev/ptmx" && link != terminals+"ptmx" {
+			continue
+		}
+		if index, err := strconv.Atoi(proc.FileField(dir+"fdinfo/"+fd.Name(), "tty-index")); err == nil && index == number {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a process belongs to the session.
+func (c *Confiner) has(pid int) bool {
+	if !c.kernel.scoped() {
+		return c.descends(pid)
+	}
+	for _, d := range c.live() {
+		if d.watcher.has(pid) && pid != d.watcher.pid && pid != d.tid {
+			return true
+		}
+	}
+	return false
+}

@@ -19,16 +19,17 @@ import (
 type Workdir struct {
 	*FS
 	lock  *os.File
+	top   *os.Root // where it lies
+	name  string   // there
 	close sync.Once
 }
 
 // Close removes the tree.
 func (w *Workdir) Close() {
 	w.close.Do(func() {
-		dir := w.Root()
 		_ = w.FS.Close()
-		removeWritable(dir)
-		_ = os.Remove(dir + lockSuffix)
+		removeAll(w.top, w.name)
+		_ = w.top.Remove(w.name + lockSuffix)
 		w.lock.Close()
 	})
 }

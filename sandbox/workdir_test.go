@@ -178,7 +178,7 @@ func TestArtifacts(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			text := fmt.Sprint("text ", i)
-			v, err := NewWorkdirs(d.workspace).Artifacts().Save("a/b", strings.NewReader(text)) // as another process would
+			v, err := NewWorkdirs(d.writable[0]).Artifacts().Save("a/b", strings.NewReader(text)) // as another process would
 			mu.Lock()
 			defer mu.Unlock()
 			if _, taken := versions[v]; taken || err != nil {
@@ -278,4 +278,56 @@ func TestOpenBelow(t *testing.T) {
 		}
 		files.Close()
 	}
+}
+
+// TestWorkdirsTrustNobodyElse: a root service without HOME meets what others put
+// in the place of its private directories, and leaves it alone.
+func TestWorkdirsTrustNobodyElse(t *testing.T) {
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	name := fmt.Sprintf("perstack-base-%d", os.Getuid())
+	for what, put := range map[string]func(tmp, target string) error{
+		"a link": func(tmp, target string) error { return os.Symlink(target, filepath.Join(tmp, name)) },
+		"a link below it": func(tmp, target string) error {
+			return errors.Join(os.Mkdir(filepath.Join(tmp, name), 0o700), os.Symlink(target, filepath.Join(tmp, name, "perstack-base")))
+		},
+		"another's": func(tmp, _ string) error {
+			return errors.Join(os.Mkdir(filepath.Join(tmp, name), 0o777), os.Lchown(filepath.Join(tmp, name), 65534, 65534))
+		},
+		"another's below": func(tmp, _ string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(tmp, name, "perstack-base"), 0o777), os.Lchown(filepath.Join(tmp, name, "perstack-base"), 65534, 65534))
+		},
+		"a file":           func(tmp, _ string) error { return os.WriteFile(filepath.Join(tmp, name), nil, 0o600) },
+		"nothing, exposed": nil,
+	} {
+		t.Run(what, func(t *testing.T) {
+			tmp, target := t.TempDir(), t.TempDir()
+			if err := os.Chmod(target, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TMPDIR", tmp)
+			var also []string
+			if put == nil {
+				also = []string{tmp}
+			} else if err := put(tmp, target); errors.Is(err, fs.ErrPermission) {
+				t.Skip("only root can give files away")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := NewWorkdirs(t.TempDir(), also...).New("session-a"); !errors.Is(err, ErrNoWorkdir) {
+				t.Errorf("got %v", err)
+			}
+			info, err := os.Stat(target)
+			left, _ := os.ReadDir(target)
+			if err != nil || info.Mode().Perm() != 0o755 || len(left) != 0 {
+				t.Errorf("the target of the link was changed: %v %v", info.Mode(), left)
+			}
+		})
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	w, err := NewWorkdirs(t.TempDir()).New("session-a")
+	if err != nil {
+		t.Fatal("where nobody was first, it must be made:", err)
+	}
+	w.Close()
 }

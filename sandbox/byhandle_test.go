@@ -52,6 +52,7 @@ var nobodyElseWrites = map[string]string{
 	"internal/confine/mounts_linux.go mountTmpfs":                 "an empty file system that no command has seen yet",
 	"internal/confine/mounts_linux.go view.devices":               "an empty file system that no command has seen yet",
 	"internal/confine/mounts_linux.go view.link":                  "an empty file system that no command has seen yet",
+	"internal/confine/sockets_linux.go holdsSocketsOnly":          "inside of the view, below a place that is read only",
 	"internal/confine/mounts_linux.go coverPerstack":              "inside of the view: it leads nowhere else",
 }
 

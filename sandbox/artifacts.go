@@ -24,7 +24,10 @@ func (d *Workdirs) Artifacts() *Artifacts { return &Artifacts{d} }
 // ErrNoArtifact: no artifact has that name and version.
 var ErrNoArtifact = errors.New("there is no such artifact")
 
-const nameFile = "name"
+const (
+	artifacts = "artifacts"
+	nameFile  = "name"
+)
 
 // slot is the directory of a name. Names are texts that no file system need know.
 func (a *Artifacts) slot(name string, create bool) (*os.Root, error) {
@@ -32,16 +35,16 @@ func (a *Artifacts) slot(name string, create bool) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(top, "artifacts", fmt.Sprintf("%x", sha256.Sum256([]byte(name))))
+	dir := filepath.Join(artifacts, fmt.Sprintf("%x", sha256.Sum256([]byte(name))))
 	if create {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := top.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(dir, nameFile), []byte(name), 0o600); err != nil {
+		if err := top.WriteFile(filepath.Join(dir, nameFile), []byte(name), 0o600); err != nil {
 			return nil, err
 		}
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := top.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoArtifact
 	}
@@ -114,10 +117,10 @@ func (a *Artifacts) Names() []string {
 	if err != nil {
 		return nil
 	}
-	slots, _ := os.ReadDir(filepath.Join(top, "artifacts"))
+	slots, _ := fs.ReadDir(top.FS(), artifacts)
 	var names []string
 	for _, slot := range slots {
-		if name, err := os.ReadFile(filepath.Join(top, "artifacts", slot.Name(), nameFile)); err == nil {
+		if name, err := top.ReadFile(filepath.Join(artifacts, slot.Name(), nameFile)); err == nil {
 			names = append(names, string(name))
 		}
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -246,4 +247,34 @@ func TestTMPDIRInTheWorkspace(t *testing.T) {
 			where.remove()
 		}
 	})
+}
+
+// TestReopenedWorkspace: whoever may write the parent of the workspace cannot
+// make the file tools open another directory in its place.
+func TestReopenedWorkspace(t *testing.T) {
+	for name, swap := range map[string]string{
+		"the workspace": `while :; do mv ws old; mkdir ws; rmdir ws; ln -s HOME/.ssh ws; rm ws; mv old ws; done`,
+		"its parent":    `cd ..; mv projects old; ln -s HOME projects`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVictim(t)
+			parent := filepath.Join(v.dir, "projects")
+			ws := filepath.Join(parent, "ws")
+			if err := errors.Join(os.MkdirAll(ws, 0o755), os.WriteFile(filepath.Join(v.ws, "id_rsa"), []byte(sesame), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			files, err := Open(ws, Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer files.Close()
+			s, _ := newShell(t, Config{Dir: ws, Env: v.env("/bin"), AllowWrite: []string{v.dir}})
+			run(t, s, Command{Name: "sh", Dir: parent, Args: []string{"-c", "(" + strings.ReplaceAll(swap, "HOME", v.home) + ") >/dev/null 2>&1 &"}})
+			for range 3000 {
+				if data, err := files.ReadFile("id_rsa", 1<<10); err == nil {
+					t.Fatalf("read %q outside", data)
+				}
+			}
+		})
+	}
 }

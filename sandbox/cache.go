@@ -19,9 +19,8 @@ import (
 // What lies in it belongs to commands, so it is opened through os.Root only. The
 // directory itself, and what tells its use, lie in one that commands cannot write.
 type Cache struct {
-	trees *Workdirs
-	dir   string
-	lock  *os.File // shared while a server uses the cache
+	dir  string
+	lock *os.File // shared while a server uses the cache
 }
 
 // The bounds of all caches of a user together; see Limits for those of a command.
@@ -49,32 +48,28 @@ func OpenCache(trees *Workdirs) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(top, cacheLock), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := top.OpenFile(cacheLock, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache{trees: trees, dir: filepath.Join(top, cacheName), lock: lock}
-	if err := c.begin(top); err != nil {
+	if err := beginCache(top, lock, trees.writable[0]); err != nil {
 		lock.Close()
 		return nil, err
 	}
-	return c, nil
+	return &Cache{dir: filepath.Join(top.Name(), cacheName), lock: lock}, nil
 }
 
-// begin clears a cache that has become too large, and marks it as used.
-func (c *Cache) begin(top string) error {
-	oversize := filepath.Join(top, cacheOversize)
-	if _, err := os.Lstat(oversize); err == nil && lockFile(c.lock, true) {
-		removeWritable(c.dir)
-		_ = os.Remove(oversize)
+// beginCache clears a cache that has become too large, and marks it as used.
+func beginCache(top *os.Root, lock *os.File, workspace string) error {
+	if _, err := top.Lstat(cacheOversize); err == nil && lockFile(lock, true) {
+		removeAll(top, cacheName)
+		_ = top.Remove(cacheOversize)
 	}
-	lockFile(c.lock, false) // where it fails, files cannot be locked here: then nothing is swept either
-	if err := os.Mkdir(c.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
+	lockFile(lock, false) // where it fails, files cannot be locked here: then nothing is swept either
 	now := time.Now()
-	_ = os.Chtimes(filepath.Join(top, cacheLock), now, now)
-	return os.WriteFile(filepath.Join(top, cacheOwner), []byte(c.trees.workspace), 0o600)
+	_ = top.Chtimes(cacheLock, now, now)
+	return errors.Join(ignoring(fs.ErrExist, top.Mkdir(cacheName, 0o700)),
+		top.WriteFile(cacheOwner, []byte(workspace), 0o600))
 }
 
 // Dir is where the cache lies.

@@ -95,7 +95,7 @@ func TestSweepCaches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(filepath.Join(top, cacheLock), used, used); err != nil {
+		if err := top.Chtimes(cacheLock, used, used); err != nil {
 			t.Fatal(err)
 		}
 		if name != "busy" {
@@ -123,7 +123,7 @@ func TestSweepCaches(t *testing.T) {
 		{250, 60 * time.Hour, "busy new"},
 		{50, 60 * time.Hour, "busy"},
 	} {
-		sweepCaches(trees.Caches(), step.limit, time.Now().Add(-step.since))
+		trees.eachBase(func(base *os.Root) { sweepCaches(base, trees.Caches(), step.limit, time.Now().Add(-step.since)) })
 		if got := strings.Join(left(), " "); got != step.want {
 			t.Errorf("with %d bytes and %s: %s are left, not %s", step.limit, step.since, got, step.want)
 		}

@@ -21,39 +21,53 @@ type CacheUse struct {
 // makes nothing.
 func (d *Workdirs) Caches() []CacheUse {
 	var found []CacheUse
-	for _, top := range d.places() {
-		locks, _ := filepath.Glob(filepath.Join(filepath.Dir(top), "*", cacheLock))
-		for _, lock := range locks {
-			if use, ok := cacheUse(filepath.Dir(lock)); ok {
-				found = append(found, use)
-			}
-		}
-	}
+	d.eachBase(func(base *os.Root) { found = append(found, cachesIn(base)...) })
 	slices.SortFunc(found, func(a, b CacheUse) int { return b.Used.Compare(a.Used) })
 	return found
 }
 
-func cacheUse(top string) (use CacheUse, ok bool) {
-	info, err := os.Lstat(filepath.Join(top, cacheLock))
-	if err != nil || ownedByOther(info) {
-		return use, false
+// eachBase opens the directories that hold those of all workspaces, where they are there.
+func (d *Workdirs) eachBase(do func(base *os.Root)) {
+	for _, place := range d.places() {
+		place.names = place.names[:len(place.names)-1]
+		if base, err := d.private(place, false); err == nil {
+			do(base)
+			base.Close()
+		}
 	}
-	use = CacheUse{Dir: filepath.Join(top, cacheName), Used: info.ModTime()}
-	if _, err := os.Lstat(use.Dir); err != nil {
-		return use, false
-	}
-	owner, _ := os.ReadFile(filepath.Join(top, cacheOwner))
-	use.Workspace, use.Bytes = string(owner), treeBytes(use.Dir)
-	return use, true
 }
 
-// treeBytes adds up what the files below dir hold. It follows no link.
-func treeBytes(dir string) (sum int64) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return 0
+func cachesIn(base *os.Root) (found []CacheUse) {
+	entries, _ := fs.ReadDir(base.FS(), ".")
+	for _, e := range entries {
+		top, err := ownDir(base, e.Name(), false)
+		if err != nil {
+			continue
+		}
+		if use, ok := cacheUse(top); ok {
+			found = append(found, use)
+		}
+		top.Close()
 	}
-	defer root.Close()
+	return found
+}
+
+func cacheUse(top *os.Root) (use CacheUse, ok bool) {
+	lock, err := top.Lstat(cacheLock)
+	if err != nil {
+		return use, false
+	}
+	dir, err := ownDir(top, cacheName, false)
+	if err != nil {
+		return use, false
+	}
+	defer dir.Close()
+	owner, _ := top.ReadFile(cacheOwner)
+	return CacheUse{Dir: filepath.Join(top.Name(), cacheName), Workspace: string(owner), Bytes: treeBytes(dir), Used: lock.ModTime()}, true
+}
+
+// treeBytes adds up what the files of a tree hold. It follows no link.
+func treeBytes(root *os.Root) (sum int64) {
 	_ = fs.WalkDir(root.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return nil
@@ -67,21 +81,30 @@ func treeBytes(dir string) (sum int64) {
 }
 
 // CacheDir is where the cache of the workspace lies or would be made.
-func (d *Workdirs) CacheDir() string { return filepath.Join(d.places()[0], cacheName) }
+func (d *Workdirs) CacheDir() string {
+	place := d.places()[0]
+	return filepath.Join(append(append([]string{place.base}, place.names...), cacheName)...)
+}
 
 // ClearCache empties the cache of the workspace; that of a running server stays and
 // is [ErrCacheInUse].
 func (d *Workdirs) ClearCache() error {
-	for _, top := range d.places() {
-		if err := clearCache(top); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, place := range d.places() {
+		top, err := d.private(place, false)
+		if err != nil {
+			continue // there is none
+		}
+		err = clearCache(top)
+		top.Close()
+		if ignoring(fs.ErrNotExist, err) != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func clearCache(top string) error {
-	lock, err := os.OpenFile(filepath.Join(top, cacheLock), os.O_RDWR, 0)
+func clearCache(top *os.Root) error {
+	lock, err := top.OpenFile(cacheLock, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -89,10 +112,9 @@ func clearCache(top string) error {
 	if !lockFile(lock, true) {
 		return ErrCacheInUse
 	}
-	dir := filepath.Join(top, cacheName)
-	removeWritable(dir)
-	if _, err := os.Lstat(dir); err == nil {
-		return &fs.PathError{Op: "clear", Path: dir, Err: errors.New("not everything could be removed")}
+	removeAll(top, cacheName)
+	if _, err := top.Lstat(cacheName); err == nil {
+		return &fs.PathError{Op: "clear", Path: filepath.Join(top.Name(), cacheName), Err: errors.New("not everything could be removed")}
 	}
 	return nil
 }
@@ -101,36 +123,37 @@ func clearCache(top string) error {
 // too large, but none in use: one that is alone too large is cleared before its next
 // use. It looks once a day.
 func (d *Workdirs) SweepCaches() {
-	for _, top := range d.places() {
-		base := filepath.Dir(top)
-		stamp := filepath.Join(base, cacheSwept)
-		if info, err := os.Lstat(stamp); err == nil && time.Since(info.ModTime()) < cacheSweep {
-			continue
-		}
-		if info, err := os.Lstat(base); err != nil || ownedByOther(info) {
-			continue
-		}
-		_ = os.WriteFile(stamp, nil, 0o600)
+	d.eachBase(func(base *os.Root) {
 		now := time.Now()
-		_ = os.Chtimes(stamp, now, now)
-		sweepCaches(d.Caches(), cacheBytes, now.Add(-cacheAge))
-	}
+		if info, err := base.Lstat(cacheSwept); err == nil && now.Sub(info.ModTime()) < cacheSweep {
+			return
+		}
+		_ = base.WriteFile(cacheSwept, nil, 0o600)
+		_ = base.Chtimes(cacheSwept, now, now)
+		caches := cachesIn(base)
+		slices.SortFunc(caches, func(a, b CacheUse) int { return b.Used.Compare(a.Used) })
+		sweepCaches(base, caches, cacheBytes, now.Add(-cacheAge))
+	})
 }
 
 // sweepCaches takes caches, the last used first, and keeps to limit bytes those that
 // were used since the given time.
-func sweepCaches(caches []CacheUse, limit int64, since time.Time) {
+func sweepCaches(base *os.Root, caches []CacheUse, limit int64, since time.Time) {
 	var sum int64
 	for _, c := range caches {
 		sum += c.Bytes
 		if sum <= limit && c.Used.After(since) {
 			continue
 		}
-		top := filepath.Dir(c.Dir)
+		top, err := ownDir(base, filepath.Base(filepath.Dir(c.Dir)), false)
+		if err != nil {
+			continue
+		}
 		if err := clearCache(top); err == nil {
 			sum -= c.Bytes
 		} else if c.Bytes > limit {
-			_ = os.WriteFile(filepath.Join(top, cacheOversize), nil, 0o600)
+			_ = top.WriteFile(cacheOversize, nil, 0o600)
 		}
+		top.Close()
 	}
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +20,9 @@ type FS struct {
 	// before the first use.
 	Durable bool
 
-	real, given string // the root: links resolved; as it was opened, made absolute
-	prefix      string // real with a separator at its end
+	real, given string   // the root: links resolved; as it was opened, made absolute
+	prefix      string   // real with a separator at its end
+	above       *os.Root // what the root lies in; may be nil
 	limits      Limits
 	cur         atomic.Pointer[state]
 	reopen      sync.Mutex
@@ -39,11 +41,18 @@ func Open(dir string, l Limits) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := openState(real)
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, err
+	}
+	st, err := openState(root)
 	if err != nil {
 		return nil, err
 	}
 	f := &FS{real: real, given: given, prefix: withSeparator(real), limits: l.WithDefaults()}
+	if parent := filepath.Dir(real); parent != real {
+		f.above, _ = os.OpenRoot(parent) // nil where it may not be read: then nothing is opened again
+	}
 	f.cur.Store(st)
 	return f, nil
 }
@@ -58,6 +67,9 @@ func (f *FS) Close() error {
 	}
 	// st.fd stays open until the collector finds that no call uses it: closed
 	// under a running call, its number could soon mean another directory.
+	if f.above != nil {
+		_ = f.above.Close()
+	}
 	return st.root.Close()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
@@ -17,12 +18,9 @@ type state struct {
 	fd   int         // the same directory, for calls that os.Root does not have
 }
 
-func openState(dir string) (*state, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
+func openState(root *os.Root) (*state, error) {
 	learnEscape(root)
+	var err error
 	st := &state{root: root}
 	if st.top, err = root.Open("."); err == nil {
 		st.info, err = st.top.Stat()
@@ -54,9 +52,14 @@ func within[T any](f *FS, do func(*state) (T, error)) (T, error) {
 }
 
 // refresh opens the workspace again if another directory stands in its place
-// than the one st has open; nil if not.
+// than the one st has open; nil if not. Its parent is the one that was opened at
+// first, and a link is no directory: who may write there cannot lead us elsewhere.
 func (f *FS) refresh(st *state) *state {
-	now, err := os.Lstat(f.real)
+	if f.above == nil {
+		return nil
+	}
+	base := filepath.Base(f.real)
+	now, err := f.above.Lstat(base)
 	if err != nil || !now.IsDir() || os.SameFile(now, st.info) {
 		return nil
 	}
@@ -66,7 +69,15 @@ func (f *FS) refresh(st *state) *state {
 	if cur == nil || cur != st {
 		return cur
 	}
-	if cur, err = openState(f.real); err != nil {
+	root, err := f.above.OpenRoot(base)
+	if err != nil {
+		return nil
+	}
+	if cur, err = openState(root); err != nil {
+		return nil
+	}
+	if !os.SameFile(now, cur.info) { // a link that came in between
+		_ = root.Close()
 		return nil
 	}
 	f.generation.Add(1)

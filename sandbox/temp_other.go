@@ -22,4 +22,6 @@ func keepOwner(*os.File, fs.FileInfo, fs.FileInfo) {}
 
 func ownedByOther(fs.FileInfo) bool { return false }
 
+func ownedByUs(fs.FileInfo) bool { return true }
+
 func syncDir(*os.Root, string) error { return nil }

@@ -42,6 +42,12 @@ func ownedByOther(info fs.FileInfo) bool {
 	return ok && uid != 0 && int(stat.Uid) != uid
 }
 
+// ownedByUs reports whether a file is this user's, also when that is root.
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
 // syncDir makes a rename in dir durable.
 func syncDir(dir *os.Root, name string) error {
 	file, err := dir.Open(name)

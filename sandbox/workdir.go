@@ -19,16 +19,18 @@ import (
 type Workdir struct {
 	*FS
 	lock  *os.File
+	top   *os.Root // where it lies
+	name  string   // there
 	close sync.Once
 }
 
 // Close removes the tree.
 func (w *Workdir) Close() {
 	w.close.Do(func() {
-		dir := w.Root()
 		_ = w.FS.Close()
-		removeWritable(dir)
-		dropLock(w.lock)
+		removeAll(w.top, w.name)
+		_ = removeOpen(w.top, w.name+lockSuffix, w.lock)
+		w.lock.Close()
 	})
 }
 

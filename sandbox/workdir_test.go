@@ -178,7 +178,7 @@ func TestArtifacts(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			text := fmt.Sprint("text ", i)
-			v, err := NewWorkdirs(d.workspace).Artifacts().Save("a/b", strings.NewReader(text)) // as another process would
+			v, err := NewWorkdirs(d.writable[0]).Artifacts().Save("a/b", strings.NewReader(text)) // as another process would
 			mu.Lock()
 			defer mu.Unlock()
 			if _, taken := versions[v]; taken || err != nil {
@@ -239,7 +239,7 @@ func TestTrees(t *testing.T) {
 		ok   bool
 	}{
 		{files.Tree(), "skills/x/f", true}, {host, top + "/skills/x/f", true}, {files.Tree(), "out/o", false}, {files.Tree(), "perstack/secret", false},
-		{files.Tree(), "../x", false}, {host, "/etc", false}, {host, top + "/out/o", false},
+		{files.Tree(), "../x", false}, {host, "/etc", false}, {host, top + "/out/o", true},
 	} {
 		data, err := fs.ReadFile(c.tree, c.path)
 		if (err == nil) != c.ok {
@@ -280,31 +280,61 @@ func TestOpenBelow(t *testing.T) {
 	}
 }
 
+// TestWorkdirsTrustNobodyElse: a root service without HOME meets what others put
+// in the place of its private directories, and leaves it alone.
+func TestWorkdirsTrustNobodyElse(t *testing.T) {
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	name := fmt.Sprintf("perstack-base-%d", os.Getuid())
+	for what, put := range map[string]func(tmp, target string) error{
+		"a link": func(tmp, target string) error { return os.Symlink(target, filepath.Join(tmp, name)) },
+		"a link below it": func(tmp, target string) error {
+			return errors.Join(os.Mkdir(filepath.Join(tmp, name), 0o700), os.Symlink(target, filepath.Join(tmp, name, "perstack-base")))
+		},
+		"another's": func(tmp, _ string) error {
+			return errors.Join(os.Mkdir(filepath.Join(tmp, name), 0o777), os.Lchown(filepath.Join(tmp, name), 65534, 65534))
+		},
+		"another's below": func(tmp, _ string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(tmp, name, "perstack-base"), 0o777), os.Lchown(filepath.Join(tmp, name, "perstack-base"), 65534, 65534))
+		},
+		"a file":           func(tmp, _ string) error { return os.WriteFile(filepath.Join(tmp, name), nil, 0o600) },
+		"nothing, exposed": nil,
+	} {
+		t.Run(what, func(t *testing.T) {
+			tmp, target := t.TempDir(), t.TempDir()
+			if err := os.Chmod(target, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TMPDIR", tmp)
+			var also []string
+			if put == nil {
+				also = []string{tmp}
+			} else if err := put(tmp, target); errors.Is(err, fs.ErrPermission) {
+				t.Skip("only root can give files away")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := NewWorkdirs(t.TempDir(), also...).New("session-a"); !errors.Is(err, ErrNoWorkdir) {
+				t.Errorf("got %v", err)
+			}
+			info, err := os.Stat(target)
+			left, _ := os.ReadDir(target)
+			if err != nil || info.Mode().Perm() != 0o755 || len(left) != 0 {
+				t.Errorf("the target of the link was changed: %v %v", info.Mode(), left)
+			}
+		})
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	w, err := NewWorkdirs(t.TempDir()).New("session-a")
+	if err != nil {
+		t.Fatal("where nobody was first, it must be made:", err)
+	}
+	w.Close()
+}
+
 // TestOwnName: where users have no number, as on Windows, the name has no -1.
 func TestOwnName(t *testing.T) {
 	if ownName(7) == ownName(8) || strings.Contains(ownName(-1), "-1") {
 		t.Errorf("got %s, %s, %s", ownName(7), ownName(8), ownName(-1))
-	}
-}
-
-// TestDropLock: the file is gone and the lock is free, whichever comes first; a
-// file that is gone already is no matter.
-func TestDropLock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.lock")
-	for range 2 {
-		lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !lockFile(lock, true) {
-			t.Fatal("the lock is held")
-		}
-		dropLock(lock)
-		if _, err := os.Lstat(path); err == nil {
-			t.Error("the lock file is still there")
-		}
-		if lock.Close() == nil {
-			t.Error("the lock is still held")
-		}
 	}
 }

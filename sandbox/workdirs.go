@@ -10,55 +10,67 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
 // Workdirs are the private trees that belong to one workspace and lie outside
-// it: one Workdir for each session, and the Artifacts that outlive them. Nothing
-// is made on the machine before the first is asked for.
+// it, where no command can write: one Workdir for each session, and the Artifacts
+// that outlive them. Nothing is made on the machine before the first is asked for.
 type Workdirs struct {
-	workspace string
+	writable []string // what commands can write, the workspace first
 
 	mu  sync.Mutex
-	dir string // once it is made
+	top *os.Root // once it is made
 }
 
 // abandoned is how old a tree without an owner is when it is swept.
 const abandoned = time.Hour
 
 // NewWorkdirs returns the trees of a workspace, whose links are resolved.
-func NewWorkdirs(workspace string) *Workdirs { return &Workdirs{workspace: workspace} }
+// Besides it, commands can write in the writable directories.
+func NewWorkdirs(workspace string, writable ...string) *Workdirs {
+	return &Workdirs{writable: append([]string{workspace}, writable...)}
+}
 
 // ErrNoWorkdir: neither the user's cache nor the system's temporary directory
-// can hold a private tree outside the workspace.
-var ErrNoWorkdir = errors.New("there is no place outside the workspace where a private directory can be made")
+// can hold a private tree outside what commands can write.
+var ErrNoWorkdir = errors.New("there is no place outside the workspace, and outside of what commands may write, where a private directory can be made")
 
 // open makes the directory of the workspace, in the user's cache or else below
 // the system's temporary directory.
-func (d *Workdirs) open() (string, error) {
+func (d *Workdirs) open() (*os.Root, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.dir != "" {
-		return d.dir, nil
+	if d.top != nil {
+		return d.top, nil
 	}
 	why := ErrNoWorkdir
 	for _, place := range d.places() {
-		dir, err := d.private(place)
+		top, err := d.private(place, true)
 		if err == nil {
-			d.dir = dir
-			return dir, nil
+			d.top = top
+			return top, nil
 		}
 		why = fmt.Errorf("%w: %w", ErrNoWorkdir, reason(err))
 	}
-	return "", why
+	return nil, why
+}
+
+// A privatePlace is a directory of the system or the user, and the names of ours
+// below it.
+type privatePlace struct {
+	base  string
+	names []string
 }
 
 // places are where the directory of the workspace may be, the best first.
-func (d *Workdirs) places() []string {
-	sum := sha256.Sum256([]byte(d.workspace))
-	name := filepath.Join("perstack-base", fmt.Sprintf("%x", sum[:8]))
-	places := []string{filepath.Join(os.TempDir(), ownName(os.Getuid()), name)}
+func (d *Workdirs) places() []privatePlace {
+	sum := sha256.Sum256([]byte(d.writable[0]))
+	names := []string{"perstack-base", fmt.Sprintf("%x", sum[:8])}
+	places := []privatePlace{{os.TempDir(), append([]string{ownName(os.Getuid())}, names...)}}
 	if cache, err := os.UserCacheDir(); err == nil {
-		places = append([]string{filepath.Join(cache, name)}, places...)
+		places = append([]privatePlace{{cache, names}}, places...)
 	}
 	return places
 }
@@ -72,33 +84,85 @@ func ownName(uid int) string {
 	return fmt.Sprintf("perstack-base-%d", uid)
 }
 
-// inside reports whether dir lies in the workspace, as text.
-func (d *Workdirs) inside(dir string) bool {
-	return strings.HasPrefix(withSeparator(filepath.Clean(dir)), withSeparator(d.workspace))
-}
-
-// private makes dir with nobody else's rights, and returns its real path. Nobody
-// else may own it or the two above it, which are ours as well.
-func (d *Workdirs) private(dir string) (string, error) {
-	if d.inside(dir) {
-		return "", ErrNoWorkdir
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", err
-	}
-	for _, own := range []string{real, filepath.Dir(real), filepath.Dir(filepath.Dir(real))} {
-		if info, err := os.Lstat(own); err != nil || ownedByOther(info) {
-			return "", ErrNoWorkdir
+// exposed reports whether commands decide what is at a path.
+func (d *Workdirs) exposed(path string) bool {
+	for _, dir := range d.writable {
+		if strings.HasPrefix(withSeparator(filepath.Clean(path)), withSeparator(dir)) {
+			return true
 		}
 	}
-	if d.inside(real) {
-		return "", ErrNoWorkdir
+	policy := confine.Policy{Write: d.writable}.Pin()
+	defer policy.Close()
+	return !policy.Safe(path)
+}
+
+// private opens the directory, and makes it if asked to. Each of its names is a
+// directory of this user's and no link, whoever was there first.
+func (d *Workdirs) private(place privatePlace, create bool) (*os.Root, error) {
+	if create && !d.exposed(filepath.Dir(place.base)) {
+		if err := os.MkdirAll(place.base, 0o700); err != nil {
+			return nil, err
+		}
 	}
-	return real, os.Chmod(real, 0o700)
+	if d.exposed(place.base) {
+		return nil, ErrNoWorkdir
+	}
+	root, err := os.OpenRoot(place.base)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range place.names {
+		below, err := ownDir(root, name, create)
+		root.Close()
+		if err != nil {
+			return nil, err
+		}
+		root = below
+	}
+	if d.exposed(root.Name()) {
+		root.Close()
+		return nil, ErrNoWorkdir
+	}
+	if create {
+		if err := errors.Join(root.Chmod(".", 0o700), ignoring(fs.ErrExist, root.Mkdir("run", 0o700))); err != nil {
+			root.Close()
+			return nil, err
+		}
+	}
+	return root, nil
+}
+
+// ownDir opens a directory of this user's in another one.
+func ownDir(in *os.Root, name string, create bool) (*os.Root, error) {
+	if create {
+		if err := in.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	info, err := in.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() || !ownedByUs(info) {
+		return nil, ErrNoWorkdir
+	}
+	root, err := in.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		root.Close()
+		return nil, ErrNoWorkdir
+	}
+	return root, nil
+}
+
+// ignoring is err, or nil for one that is expected.
+func ignoring(expected, err error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
 }
 
 // New makes an empty tree for a session of that name and keeps it until Close.
@@ -107,77 +171,58 @@ func (d *Workdirs) New(name string) (*Workdir, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(top, "run", name)
-	lock, err := os.OpenFile(dir+lockSuffix, os.O_CREATE|os.O_RDWR, 0o600)
+	dir := filepath.Join("run", name)
+	lock, err := top.OpenFile(dir+lockSuffix, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err = os.Mkdir(dir, 0o700); err == nil && !lockFile(lock, true) {
+	if err = top.Mkdir(dir, 0o700); err == nil && !lockFile(lock, true) {
 		err = fs.ErrExist
 	}
 	if err != nil {
 		lock.Close()
 		return nil, err
 	}
-	files, err := Open(dir, Limits{})
+	files, err := Open(filepath.Join(top.Name(), dir), Limits{})
 	if err != nil {
 		lock.Close()
 		return nil, err
 	}
-	return &Workdir{FS: files, lock: lock}, nil
+	return &Workdir{FS: files, lock: lock, top: top, name: dir}, nil
 }
 
 const lockSuffix = ".lock"
 
 // Sweep removes the trees of servers that died, after an hour. It makes nothing.
 func (d *Workdirs) Sweep() {
-	for _, top := range d.places() {
-		entries, _ := os.ReadDir(filepath.Join(top, "run"))
-		for _, e := range entries {
-			name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
-			if info, err := e.Info(); isLock && err == nil && time.Since(info.ModTime()) > abandoned {
-				sweep(filepath.Join(top, "run", name))
-			}
+	for _, place := range d.places() {
+		if top, err := d.private(place, false); err == nil {
+			sweep(top)
+			top.Close()
 		}
 	}
 }
 
-func sweep(dir string) {
-	lock, err := os.OpenFile(dir+lockSuffix, os.O_RDWR, 0)
-	if err != nil {
-		return
-	}
-	if !lockFile(lock, true) {
-		lock.Close()
-		return
-	}
-	removeWritable(dir)
-	dropLock(lock)
-}
-
-// dropLock removes a lock file that is held, and lets go of it, in this order, so
-// that nobody else can take it meanwhile. Windows removes no file that is open.
-func dropLock(lock *os.File) {
-	err := os.Remove(lock.Name())
-	lock.Close()
-	if err != nil {
-		_ = os.Remove(lock.Name())
+func sweep(top *os.Root) {
+	entries, _ := fs.ReadDir(top.FS(), "run")
+	for _, e := range entries {
+		name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
+		if info, err := e.Info(); isLock && err == nil && time.Since(info.ModTime()) > abandoned {
+			sweepOne(top, filepath.Join("run", name))
+		}
 	}
 }
 
-// removeWritable removes a tree of ours, also below directories that a command
-// made unwritable.
-func removeWritable(dir string) {
-	if os.RemoveAll(dir) == nil {
-		return
-	}
-	root, err := os.OpenRoot(dir)
+func sweepOne(top *os.Root, dir string) {
+	lock, err := top.OpenFile(dir+lockSuffix, os.O_RDWR, 0)
 	if err != nil {
 		return
 	}
-	defer root.Close()
-	makeWritable(root, ".")
-	_ = os.RemoveAll(dir)
+	defer lock.Close()
+	if lockFile(lock, true) {
+		removeAll(top, dir)
+		_ = removeOpen(top, dir+lockSuffix, lock)
+	}
 }
 
 func makeWritable(root *os.Root, dir string) {

@@ -121,7 +121,7 @@ func (s *Server) openSkills(cfg Config) error {
 		return err
 	}
 	s.env.Skills = &tools.Skills{
-		Repo: s.repo, Files: s.env.Files, Workdirs: sandbox.NewWorkdirs(s.env.Files.Root()), Log: cfg.Log,
+		Repo: s.repo, Files: s.env.Files, Workdirs: sandbox.NewWorkdirs(s.env.Files.Root(), cfg.AllowWrite...), Log: cfg.Log,
 		HostEnv: s.commands.Env, PassEnv: cfg.PassEnv, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, ReadOnly: cfg.ReadOnly,
 		Confined: func() bool { ok, _ := s.commands.Confined(); return ok },
 	}

@@ -19,6 +19,8 @@ type Isolation struct {
 	// Files are laid over others: the path that commands see, and where its
 	// content is, which no command can write.
 	Files map[string]string
+
+	Sockets []string // paths of sockets of the machine; set by NewIsolator
 }
 
 // An Isolator holds the namespaces of one session: a user namespace, a tree of
@@ -56,6 +58,7 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 		in.Policy = in.Policy.Pin()
 		defer in.Policy.Close()
 	}
+	in.Sockets = boundSockets()
 	i := &Isolator{policy: in.Policy, kernel: kernel, ruleset: -1, cells: map[*Cell]bool{}, files: fileLimit()}
 	i.status = sync.OnceValue(i.selfTest)
 	i.filter = buildIsolatedFilter()

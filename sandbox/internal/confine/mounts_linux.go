@@ -29,7 +29,7 @@ func arrange(in Isolation) error {
 	}
 	v := view{grants: map[string]grant{}, links: map[string]string{}}
 	v.collect(in.Policy, in.Files)
-	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), v.lay(in.Files), v.link, mountProc,
+	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.coverSockets(in.Sockets) }, v.lay(in.Files), v.link, mountProc,
 		func() error { return guardWorkspace(in.Workspace) }, leaveOldRoot}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -86,7 +86,9 @@ const resolver = "/run/systemd/resolve"
 func (v view) collect(p Policy, instead map[string]string) {
 	for _, place := range append(p.Dropped, p.Places...) {
 		for link, target := range place.Links {
-			v.links[link] = target
+			if !below(link, p.Write) { // there it is what commands made of it
+				v.links[link] = target
+			}
 		}
 	}
 	for _, place := range p.Places {

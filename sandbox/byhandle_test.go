@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// byName are the calls that open, make or remove something by its name. Where
+// commands can write, a name may lead anywhere by the time it is used: there
+// only os.Root, openat and the like will do.
+var byName = map[string][]string{
+	"os": {"Open", "OpenFile", "OpenRoot", "ReadFile", "WriteFile", "Create", "CreateTemp", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll",
+		"Rename", "Symlink", "Link", "Chmod", "Chown", "Lchown", "Chtimes", "Truncate", "ReadDir", "DirFS", "CopyFS", "Chdir"},
+	"filepath": {"Walk", "WalkDir", "Glob"},
+	"unix":     {"Open", "Creat", "Mkdir", "Unlink", "Rmdir", "Rename", "Link", "Symlink", "Chmod", "Chown", "Lchown", "Truncate", "Mknod", "Chdir"},
+	"syscall":  {"Open", "Creat", "Mkdir", "Unlink", "Rmdir", "Rename", "Link", "Symlink", "Chmod", "Chown", "Lchown", "Truncate", "Mknod", "Chdir"},
+}
+
+// nobodyElseWrites says of each function that opens by name why no command has a
+// say in what it opens.
+var nobodyElseWrites = map[string]string{
+	"fs.go Open":                                                  "before the first command, links resolved",
+	"trees.go HostTree":                                           "directories that the user named with --skills",
+	"trees.go hostTree.Open":                                      "directories that the user named with --skills",
+	"sessiondir.go confinement.newSessionDir":                     "in a directory that Policy.Safe vouches for",
+	"sessiondir.go removeTree":                                    "the directory that newSessionDir chose",
+	"workdirs.go Workdirs.private":                                "in a directory that exposed has looked at",
+	"internal/confine/place_linux.go walker.restart":              "the root",
+	"internal/confine/place_linux.go Policy.Reach":                "a descriptor",
+	"internal/confine/place_other.go Policy.Reach":                "where nothing is confined",
+	"internal/confine/policy.go expand":                           "/etc",
+	"internal/confine/landlock_linux.go addRule":                  "the root, devices, and mounts that no command has seen yet",
+	"internal/confine/selftest_linux.go canaryFile":               "temporary files of the system, exclusive ones",
+	"internal/confine/stage_linux.go readIDMap":                   "/proc",
+	"internal/confine/brokerfile_linux.go question.byFD":          "/proc",
+	"internal/confine/brokerfile_linux.go question.byPath":        "/proc",
+	"internal/confine/brokerfile_linux.go question.openPath":      "/proc",
+	"internal/confine/brokersignal_linux.go question.pidfdSignal": "/proc",
+	"internal/confine/mounts_linux.go enterEmptyRoot":             "an empty file system that no command has seen yet",
+	"internal/confine/mounts_linux.go leaveOldRoot":               "an empty file system that no command has seen yet",
+	"internal/confine/mounts_linux.go view.collect":               "the resolver's directory",
+	"internal/confine/mounts_linux.go view.grant":                 "what the root and /dev hold, if all of it is granted",
+	"internal/confine/mounts_linux.go openObject":                 "what the root and /dev hold, devices, and the session's etc",
+	"internal/confine/mounts_linux.go mountPoint":                 "an empty file system that no command has seen yet",
+	"internal/confine/mounts_linux.go mountTmpfs":                 "an empty file system that no command has seen yet",
+	"internal/confine/mounts_linux.go view.devices":               "an empty file system that no command has seen yet",
+	"internal/confine/mounts_linux.go view.link":                  "an empty file system that no command has seen yet",
+	"internal/confine/sockets_linux.go holdsSocketsOnly":          "inside of the view, below a place that is read only",
+	"internal/confine/mounts_linux.go coverPerstack":              "inside of the view: it leads nowhere else",
+}
+
+// TestByHandleOnly walks the source of the packages that touch the machine.
+func TestByHandleOnly(t *testing.T) {
+	used := map[string]bool{}
+	files := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files++
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			name := filepath.ToSlash(path) + " " + declName(decl)
+			ast.Inspect(decl, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && opensByName(call) {
+					used[name] = true
+					if nobodyElseWrites[name] == "" {
+						t.Errorf("%s: %s opens by name; if no command can write there, say why in nobodyElseWrites", set.Position(call.Pos()), name)
+					}
+				}
+				return true
+			})
+		}
+		return nil
+	})
+	if err != nil || files < 50 {
+		t.Fatalf("%d files: %v", files, err)
+	}
+	for name := range nobodyElseWrites {
+		if !used[name] {
+			t.Errorf("%s opens nothing by name any more", name)
+		}
+	}
+}
+
+// declName is Type.Method or Function.
+func declName(decl ast.Decl) string {
+	f, ok := decl.(*ast.FuncDecl)
+	if !ok {
+		return "var"
+	}
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	typ := f.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if index, ok := typ.(*ast.IndexExpr); ok {
+		typ = index.X
+	}
+	return typ.(*ast.Ident).Name + "." + f.Name.Name
+}
+
+// opensByName reports a call of byName whose name is not the kernel's own.
+func opensByName(call *ast.CallExpr) bool {
+	fun, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	pkg, ok := fun.X.(*ast.Ident)
+	return ok && slices.Contains(byName[pkg.Name], fun.Sel.Name) && !slices.ContainsFunc(call.Args[:1], kernels)
+}
+
+// kernels reports whether an expression begins with /proc, /sys, /dev/null or os.DevNull.
+func kernels(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		return kernels(e.X)
+	case *ast.SelectorExpr:
+		return e.Sel.Name == "DevNull"
+	case *ast.CallExpr:
+		return len(e.Args) > 0 && kernels(e.Args[0])
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return err == nil && (strings.HasPrefix(text, "/proc") || strings.HasPrefix(text, "/sys") || text == "/dev/null")
+	}
+	return false
+}

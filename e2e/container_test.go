@@ -134,6 +134,19 @@ func TestContainerOwner(t *testing.T) {
 			t.Errorf("%s of a workspace of one's own: %s (%v)", tool, out, err)
 		}
 	}
+	for options, want := range map[string]bool{"": true, "--user=1234:1234": false} {
+		args := []string{"--network", "none"}
+		if options != "" {
+			args = append(args, options)
+		}
+		c := d.serve(t, execImage, dir, args...)
+		c.in.Close()
+		code := c.end()
+		if said := strings.Contains(c.stderr.String(), "does not own the workspace"); code != 0 || said != want {
+			t.Errorf("started with %q: exit code %d: %s", options, code, c.stderr.String())
+		}
+		_, _ = d.run("rm", "-f", c.name)
+	}
 }
 
 // TestContainerToolchain: the recipe for an image with a toolchain builds one that

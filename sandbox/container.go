@@ -15,7 +15,8 @@ func (f *FS) OwnerHint() string {
 	if st == nil {
 		return ""
 	}
-	if info, err := st.root.Stat("."); err != nil || !ownedByOther(info) {
+	const othersWrite = 0o002
+	if info, err := st.root.Stat("."); err != nil || !ownedByOther(info) || info.Mode()&othersWrite != 0 {
 		return ""
 	}
 	return fmt.Sprintf(`This container runs as user %d, who does not own the workspace. Ask the user to start it with docker run --user "$(id -u):$(id -g)".`, os.Geteuid())

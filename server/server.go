@@ -264,6 +264,15 @@ func (s *Server) RunsCommands() bool {
 	})
 }
 
+// OwnerHint says what to do when the tools of this server cannot write because a
+// container runs as somebody other than the owner of the workspace; "" otherwise.
+func (s *Server) OwnerHint() string {
+	if s.env.Settings.ReadOnly {
+		return ""
+	}
+	return s.env.Files.OwnerHint()
+}
+
 // Kill ends every command at once.
 func (s *Server) Kill() { s.commands.Kill() }
 

@@ -49,7 +49,7 @@ func TestToolDocs(t *testing.T) {
 // writeLimits is the table of numbers that all tools have.
 func writeLimits(b *strings.Builder, all map[*tools.Profile][]Listed) {
 	b.WriteString("## Limits\n\n`--max-output` changes how long answers are (not where it says fixed), `--timeout` when commands are ended\n" +
-		"that set no time of their own.\n\n| tool | text in one answer | time limit unless given | longest |\n|---|---|---|---|\n")
+		"that set no time of their own. Text is read from files of any size; what is changed in place, shown or named has a largest size.\n\n| tool | text in one answer | largest file | time limit unless given | longest time |\n|---|---|---|---|---|\n")
 	for _, p := range Profiles {
 		for _, l := range all[p] {
 			tool := p.Tool(l.Tool.Name)
@@ -67,7 +67,11 @@ func writeLimits(b *strings.Builder, all map[*tools.Profile][]Listed) {
 					longest = fmt.Sprintf("%s (`%s`: %.0f)", shortTime(time.Duration(*a.Maximum)*unit), a.Name, *a.Maximum)
 				}
 			}
-			fmt.Fprintf(b, "| `%s.%s` | %s | %s | %s |\n", p.Name, l.Tool.Name, answerSize(tool), limit, longest)
+			largest := ""
+			if tool.Largest > 0 {
+				largest = fmt.Sprintf("%d bytes", tool.Largest)
+			}
+			fmt.Fprintf(b, "| `%s.%s` | %s | %s | %s | %s |\n", p.Name, l.Tool.Name, answerSize(tool), largest, limit, longest)
 		}
 	}
 }

@@ -56,6 +56,10 @@ type Info struct {
 	Budget int
 	Fixed  bool
 
+	// Largest is the size of the largest file that it takes, in bytes; 0 = any. For
+	// documentation.
+	Largest int64
+
 	// Timeout ends what a call sets no deadline for and cannot; 0 = nothing can
 	// take long, or an argument sets it. For documentation.
 	Timeout time.Duration

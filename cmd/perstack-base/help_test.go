@@ -106,6 +106,24 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestToolsFit: the list of all tools fits a terminal, too.
+func TestToolsFit(t *testing.T) {
+	for _, selection := range []string{"all", "perstack.todo"} {
+		s, err := server.New(server.Config{Workspace: t.TempDir(), Tools: []string{selection}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var b bytes.Buffer
+		printTools(&b, s)
+		for line := range strings.Lines(b.String()) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > helpWidth || strings.TrimRight(line, " ") != line {
+				t.Errorf("--tools %s: a line of %d columns: %q", selection, utf8.RuneCountInString(line), line)
+			}
+		}
+	}
+}
+
 func TestReadArguments(t *testing.T) {
 	s, err := server.New(server.Config{Workspace: t.TempDir(), Tools: []string{"all"}})
 	if err != nil {

@@ -33,6 +33,9 @@ func serve(ctx context.Context, o *options) error {
 	}
 	defer s.Close()
 	warnUnconfined(s)
+	if hint := s.OwnerHint(); hint != "" {
+		fmt.Fprintln(os.Stderr, "perstack-base: warning:", hint)
+	}
 	go func() {
 		<-ctx.Done()
 		killOnSignal(s)

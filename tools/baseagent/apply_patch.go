@@ -35,7 +35,7 @@ An update has chunks: a header @@, or @@ and a line of the file that stands abov
 *** End Patch`
 
 var applyPatch = tools.Define(tools.Info{
-	Name: "apply_patch", Title: "Apply patch", Budget: budget,
+	Name: "apply_patch", Title: "Apply patch", Budget: budget, Largest: patch.MaxBytes,
 	Effect: tools.Edits, Lane: tools.LaneFiles, NoOutputSchema: true,
 	Description: patchFormat,
 }, func(_ context.Context, env *tools.Env, in applyPatchIn) (summary string, err error) {

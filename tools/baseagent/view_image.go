@@ -24,7 +24,7 @@ type picture struct {
 }
 
 var viewImage = tools.Define(tools.Info{
-	Name: "view_image", Title: "View image", Effect: tools.Reads, NoOutputSchema: true,
+	Name: "view_image", Title: "View image", Effect: tools.Reads, NoOutputSchema: true, Largest: media.MaxFileBytes,
 	Description: "Show an image of the workspace (PNG, JPEG, GIF, WebP, BMP). Only images that the user speaks of, and none that was shown already: each costs about 1,000 tokens.",
 }, func(_ context.Context, env *tools.Env, in viewImageIn) (picture, error) {
 	file, err := env.Files.Open(in.Path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
 )
@@ -21,7 +22,7 @@ type editTextFileOut struct {
 }
 
 var editTextFile = tools.Define(tools.Info{
-	Name: "editTextFile", Title: "Edit text file",
+	Name: "editTextFile", Title: "Edit text file", Largest: sandbox.DefaultLimits.EditBytes,
 	Effect: tools.Edits, Lane: tools.LaneFiles,
 	Description: "Replace the first exact occurrence of a text in a file. Nothing is a pattern; CRLF and LF count as the same.",
 }, func(_ context.Context, env *tools.Env, in editTextFileIn) (editTextFileOut, error) {

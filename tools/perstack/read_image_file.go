@@ -22,7 +22,7 @@ type fileOut struct {
 }
 
 var readImageFile = tools.Define(tools.Info{
-	Name: "readImageFile", Title: "Read image file", Effect: tools.Reads,
+	Name: "readImageFile", Title: "Read image file", Effect: tools.Reads, Largest: maxImageBytes,
 	Description: "Check that a file is an image (PNG, JPEG, GIF, WebP) and name it, so that the runtime can show it.",
 }, func(_ context.Context, env *tools.Env, in readImageFileIn) (fileOut, error) {
 	out, err := checkFile(env, in.Path, maxImageBytes, media.Type.IsImage)

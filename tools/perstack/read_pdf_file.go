@@ -15,7 +15,7 @@ type readPdfFileIn struct {
 }
 
 var readPdfFile = tools.Define(tools.Info{
-	Name: "readPdfFile", Title: "Read PDF file", Effect: tools.Reads,
+	Name: "readPdfFile", Title: "Read PDF file", Effect: tools.Reads, Largest: maxPDFBytes,
 	Description: "Check that a file is a PDF and name it, so that the runtime can show it.",
 }, func(_ context.Context, env *tools.Env, in readPdfFileIn) (fileOut, error) {
 	out, err := checkFile(env, in.Path, maxPDFBytes, func(t media.Type) bool { return t == media.PDF })

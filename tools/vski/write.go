@@ -34,7 +34,7 @@ type writeOut struct {
 }
 
 var write = tools.Define(tools.Info{
-	Name: "write", Title: "Write file",
+	Name: "write", Title: "Write file", Largest: sandbox.DefaultLimits.EditBytes,
 	Effect: tools.Edits, Lane: tools.LaneFiles, Adapt: onlySuccess,
 	Description: "Write a whole file, or insert lines (start_line), or replace lines (start_line and end_line). Lines count from 1; a start_line far beyond the end appends.",
 }, func(_ context.Context, env *tools.Env, in writeIn) (writeOut, error) {

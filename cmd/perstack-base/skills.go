@@ -57,7 +57,7 @@ func takeInventory(ctx context.Context, o *options) (skillrepo.Inventory, error)
 		return skillrepo.Inventory{}, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
 	defer files.Close()
-	roots, err := server.Roots(files, o.skills, !o.noDiscover, o.allow.write...)
+	roots, err := server.Roots(files, o.skillDirs(), !o.noDiscover, o.allow.write...)
 	if err != nil {
 		return skillrepo.Inventory{}, err
 	}
@@ -140,6 +140,9 @@ func printReport(stdout, stderr io.Writer, r skillrepo.Report, asJSON bool) erro
 	fmt.Fprintf(stderr, "Validation failed for %s:\n", r.Dir)
 	for _, e := range r.Errors {
 		fmt.Fprintf(stderr, "  - %s\n", e)
+	}
+	for _, note := range r.Notes() {
+		fmt.Fprintf(stderr, "  note: %s\n", note)
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ func (s *Server) intercept(ctx context.Context, r *request) (any, *rpcError, boo
 	}
 	if strings.HasPrefix(r.method, "prompts/") {
 		s.look(ctx)
+		s.seek(ctx, r)
 	}
 	if r.method == methodToolsCall && r.tool != "" && s.mcp.GetTool(r.tool) == nil {
 		return nil, invalidParams(s.unknownTool(r.tool)), true

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (s *Server) openSkills(cfg Config) error {
 	}
 	s.env.Skills = &tools.Skills{
 		Repo: s.repo, Files: s.env.Files, Workdirs: sandbox.NewWorkdirs(s.env.Files.Root(), cfg.AllowWrite...), Log: cfg.Log,
-		HostEnv: s.commands.Env, PassEnv: cfg.PassEnv, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, ReadOnly: cfg.ReadOnly,
+		HostEnv: s.commands.Env, PassEnv: cfg.PassEnv, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, ReadOnly: cfg.ReadOnly, Network: cfg.Network,
 		Confined: func() bool { ok, _ := s.commands.Confined(); return ok },
 	}
 	return nil
@@ -151,6 +152,18 @@ func (s *Server) watchSkills() {
 // look looks at the disk anew before the lists are shown.
 func (s *Server) look(ctx context.Context) {
 	if s.repo.Refresh(ctx) == nil {
+		s.sync()
+	}
+}
+
+// seek looks once more for the skill whose prompt is asked for, when it is unknown:
+// it may have come since the disk was looked at.
+func (s *Server) seek(ctx context.Context, r *request) {
+	var asked struct{ Name string }
+	if r.method != "prompts/get" || json.Unmarshal(r.params, &asked) != nil || s.mcp.ListPrompts()[asked.Name] != nil {
+		return
+	}
+	if _, ok := s.repo.Get(ctx, asked.Name); ok {
 		s.sync()
 	}
 }

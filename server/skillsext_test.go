@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -242,7 +243,19 @@ func TestSkillsComeAndGo(t *testing.T) {
 	if got := l.next(); !strings.Contains(got, "-32602") {
 		t.Error("unknown prompt:", got)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "skills/new")); err != nil {
+	s.look(t.Context()) // so that the disk was looked at a moment ago
+	put(t, dir, map[string]string{"skills/newest/SKILL.md": skillText("newest")})
+	l.send(`{"jsonrpc":"2.0","id":8,"method":"prompts/get","params":{"name":"newest"}}`)
+	for got := l.next(); ; got = l.next() {
+		if strings.Contains(got, "list_changed") {
+			continue
+		}
+		if !strings.Contains(got, `skill_content name=\"newest\"`) {
+			t.Error("prompt of a skill that was just put there:", got)
+		}
+		break
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "skills/newest")), os.RemoveAll(filepath.Join(dir, "skills/new"))); err != nil {
 		t.Fatal(err)
 	}
 	changes(t, l)

@@ -37,6 +37,7 @@ func (s *Skill) fill(m mapping, n *notes) error {
 		n.warn("allowed-tools is empty and restricts nothing")
 	}
 	s.fillPaths(m.node, n)
+	s.fillOlder(m.node, n)
 	s.Shell = shellField(get(m.node, "shell"), "bash", n)
 	s.Hooks = parseHooks(get(m.node, "hooks"), s.Shell, n)
 	s.Frontmatter = appendJSON(nil, m.node)
@@ -125,6 +126,43 @@ func (s *Skill) fillPaths(m *yaml.Node, n *notes) {
 		s.Paths = append(s.Paths, p)
 		s.globs = append(s.globs, g)
 	}
+}
+
+// fillOlder takes the form of older skills, in which the frontmatter holds the
+// instructions and lists the resources.
+func (s *Skill) fillOlder(m *yaml.Node, n *notes) {
+	if v := get(m, "instructions"); v != nil {
+		if s.instead, _ = text(v); s.instead != "" {
+			n.warn("instructions in the frontmatter are an older form; they are used, and what follows the frontmatter is not")
+		} else {
+			n.warn("instructions in the frontmatter are not text, or empty, and are ignored")
+		}
+	}
+	if get(m, "resources") != nil {
+		n.warn("resources in the frontmatter is an older form and not needed: every file of the skill is a resource")
+	}
+}
+
+// commented is an unquoted value on one line that a comment follows.
+var commented = regexp.MustCompile(`(?m)^([A-Za-z_][\w.-]*):[ \t]+([^\s"'|>#&*!\[{%@` + "`" + `][^\n]*?)[ \t]+(#[^\n]*)$`)
+
+// warnComments tells of a # in a plain name or description: what follows it is a
+// comment, which hardly anybody meant.
+func warnComments(front string, m *yaml.Node, n *notes) {
+	for _, found := range commented.FindAllStringSubmatch(front, -1) {
+		key, value, rest := found[1], found[2], found[3]
+		if v := get(m, key); (key == "name" || key == "description") && v != nil && v.Style == 0 && v.Value == value {
+			n.warn("%s ends before %q: in YAML, a # after a blank begins a comment; put the value in quotes", key, clipped(rest))
+		}
+	}
+}
+
+// clipped is text of which a diagnostic quotes the beginning.
+func clipped(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return s
 }
 
 var strictName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

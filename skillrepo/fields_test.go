@@ -129,3 +129,40 @@ func TestOtherFields(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderFrontmatter: instructions in the frontmatter are the body.
+func TestOlderFrontmatter(t *testing.T) {
+	s, diags := one(t, "---\nname: demo\ndescription: d\ninstructions: |\n  Do this.\n  Then that.\nresources:\n  - a.md\n---\n# About this folder\n")
+	if s == nil {
+		t.Fatal(diags)
+	}
+	if body, err := s.Body(); body != "Do this.\nThen that." || err != nil {
+		t.Errorf("%q %v", body, err)
+	}
+	if got := messages(diags); !strings.Contains(got, "instructions in the frontmatter are an older form; they are used") || !strings.Contains(got, "resources in the frontmatter is an older form") {
+		t.Error(got)
+	}
+	s, diags = one(t, "---\nname: demo\ndescription: d\ninstructions: [a]\n---\nBody.\n")
+	if body, err := s.Body(); body != "Body.\n" || err != nil || !strings.Contains(messages(diags), "are ignored") {
+		t.Errorf("%q %v %v", body, err, diags)
+	}
+}
+
+// TestCommentInDescription: what a # cuts off is told, and only that.
+func TestCommentInDescription(t *testing.T) {
+	for line, told := range map[string]bool{
+		"description: Fix issue #123 in C# code":         true,
+		"description: Fix issue\t# 123":                  true,
+		"description: 'Fix issue #123'":                  false,
+		"description: \"Fix issue\" # 123":               false,
+		"description: C#":                                false,
+		"description: d\nlicense: MIT # see LICENSE":     false,
+		"description: |\n  Fix issue #123\nlicense: MIT": false,
+		"description: >- # folded\n  Fix issue #123":     false,
+	} {
+		s, diags := one(t, "---\nname: demo\n"+line+"\n---\n")
+		if got := strings.Contains(messages(diags), "description ends before"); s == nil || got != told {
+			t.Errorf("%s: %v", line, diags)
+		}
+	}
+}

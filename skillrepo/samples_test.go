@@ -72,6 +72,9 @@ func TestSamplesAreStrictlyValid(t *testing.T) {
 		if got := strings.Join(rep.Errors, "\n"); got != errs || len(rep.Warnings) != 0 {
 			t.Errorf("%s: %+v", name, rep)
 		}
+		if notes := strings.Join(rep.Notes(), "\n"); (errs == "") != (notes == "") || errs != "" && !strings.Contains(notes, " is an extension: perstack-base") {
+			t.Errorf("%s: notes %q", name, notes)
+		}
 	}
 }
 

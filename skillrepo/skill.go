@@ -36,6 +36,7 @@ type Skill struct {
 	file    string    // how SKILL.md is spelled here
 	target  string    // the file that it leads to, link-free, in the tree
 	body    int       // where the body begins in it
+	instead string    // instructions of the older form, which stand for the body; "" without
 	sig     signature
 	loaded  time.Time // when the front matter was read
 	globs   []*Glob
@@ -74,6 +75,7 @@ func (s *Skill) load() error {
 	if err := s.fill(m, n); err != nil {
 		return err
 	}
+	warnComments(fr.yaml, m.node, n)
 	s.strict = s.strict && fr.strict && s.file == "SKILL.md"
 	s.Diagnostics = n.list
 	return nil
@@ -109,8 +111,8 @@ func (s *Skill) readFrame(n *notes) (frame, int64, error) {
 // invalid bytes as U+FFFD.
 func (s *Skill) Body() (string, error) {
 	raw, err := s.readTarget()
-	if err != nil {
-		return "", err
+	if err != nil || s.instead != "" {
+		return s.instead, err
 	}
 	fr, err := divide(raw, true, &notes{})
 	if err != nil {

@@ -19,7 +19,12 @@ type Report struct {
 	Dir      string   `json:"dir"` // as it was given
 	Errors   []string `json:"errors"`
 	Warnings []string `json:"warnings"` // what lenient loading finds odd; never part of the verdict
+	notes    []string
 }
+
+// Notes says of unexpected fields which are extensions that this server reads, so
+// that nobody takes the error about them for a spelling mistake.
+func (r Report) Notes() []string { return r.notes }
 
 const maxCompatibility = 500 // code points
 
@@ -38,6 +43,7 @@ func Validate(ctx context.Context, dir Root, given string) Report {
 	at = skillDir(t, at)
 	rep.Errors = append(rep.Errors, strictErrors(t, at, path.Base(filepath.ToSlash(t.abs(at))), given)...)
 	rep.Warnings = append(rep.Warnings, lenientWarnings(ctx, t, at)...)
+	rep.notes = extensionNotes(t, at)
 	return rep
 }
 
@@ -75,6 +81,31 @@ func strictFile(t tree, dir string) (file string, ok bool) {
 		return file, err == nil && info.Mode().IsRegular() && within(dir, file)
 	}
 	return "", false
+}
+
+// extensions are keys that the published rules refuse and this server understands.
+var extensions = []string{"hooks", "paths", "shell"}
+
+// extensionNotes names the extensions that a skill uses.
+func extensionNotes(t tree, at string) (messages []string) {
+	real, _, err := t.resolve(".", at)
+	if err != nil {
+		return nil
+	}
+	file, ok := strictFile(t, real)
+	if !ok {
+		return nil
+	}
+	m, problem := strictMapping(t, file)
+	if problem != "" {
+		return nil
+	}
+	for _, key := range extensions {
+		if get(m, key) != nil {
+			messages = append(messages, key+" is an extension: perstack-base and Echo Agent read it, the published rules do not have it")
+		}
+	}
+	return messages
 }
 
 func unexpectedKeys(m *yaml.Node) []string {

@@ -104,7 +104,7 @@ func (s *State[T]) Find(ctx context.Context, env *Env, listID string) (v *T, new
 	if listID != "" {
 		state := env.lists.find(listID)
 		if state == nil {
-			return nil, "", Errorf(NotFound, "", "Todo list %q is unknown or has expired. Call todo without listId to start a new one.", listID)
+			return nil, "", Errorf(NotFound, "", "%s %q is unknown or has expired. Call %s without listId to start a new one.", s.what, listID, s.tool)
 		}
 		return s.in(state), "", nil
 	}
@@ -112,7 +112,7 @@ func (s *State[T]) Find(ctx context.Context, env *Env, listID string) (v *T, new
 	if !session.OneCall {
 		return s.in(&session.states), "", nil
 	}
-	newID, state := env.lists.create("todo_")
+	newID, state := env.lists.create(s.prefix)
 	return s.in(state), newID, nil
 }
 

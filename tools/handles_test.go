@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var notes = NewState(func() *[]string { return &[]string{} })
+var notes = NewState(func() *[]string { return &[]string{} }).Lists("Todo list", "todo", "todo_")
 
 func oneCall() context.Context {
 	s := NewSession("", nil)

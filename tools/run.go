@@ -58,5 +58,8 @@ func Unconfined(err error) (missing string, refused bool) {
 	return strings.TrimSuffix(strings.TrimPrefix(err.Error(), sandbox.ErrUnconfined.Error()+": "), "."), true
 }
 
-// RefusedHint tells what the sandbox kept a failing command from, "" for nothing.
+// RefusedHint tells what the sandbox kept a command from, "" for nothing.
 func RefusedHint(r sandbox.Result) string { return strings.Join(r.Refused, "\n") }
+
+// JoinHints joins what two have to say, each perhaps nothing.
+func JoinHints(a, b string) string { return strings.TrimSpace(a + "\n" + b) }

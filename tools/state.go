@@ -48,10 +48,20 @@ type states struct {
 
 // State keeps one T per session, made at first use. Declare it as a package
 // variable beside the tools that share it.
-type State[T any] struct{ make func() *T }
+type State[T any] struct {
+	make               func() *T
+	what, tool, prefix string // how a list is called, what starts one, how its ids begin
+}
 
 // NewState returns a State whose values begin as make returns them.
 func NewState[T any](make func() *T) *State[T] { return &State[T]{make: make} }
+
+// Lists says how errors call one of the lists that clients without a session have,
+// which tool starts one, and how their ids begin.
+func (s *State[T]) Lists(what, tool, prefix string) *State[T] {
+	s.what, s.tool, s.prefix = what, tool, prefix
+	return s
+}
 
 // Of returns the T of the call's session.
 func (s *State[T]) Of(ctx context.Context) *T { return s.in(&SessionOf(ctx).states) }

@@ -91,8 +91,14 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
 		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log, HTTP: http,
-		Skills: o.skills, NoDiscover: o.noDiscover,
+		Skills: o.skillDirs(), NoDiscover: o.noDiscover,
 	}, end, err
+}
+
+// skillDirs are the directories of --skills, and behind them $SKILLS_ROOT, by which
+// users of trpc-agent-go name theirs.
+func (o *options) skillDirs() []string {
+	return append(slices.Clone(o.skills), os.Getenv("SKILLS_ROOT"))
 }
 
 // confinement reads the flags about commands.

@@ -72,7 +72,7 @@ func takeInventory(ctx context.Context, o *options) (all survey, err error) {
 		return all, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
 	defer files.Close()
-	roots, err := server.Roots(files, o.skills, !o.noDiscover, o.allow.write...)
+	roots, err := server.Roots(files, o.skillDirs(), !o.noDiscover, o.allow.write...)
 	if err != nil {
 		return all, err
 	}
@@ -195,6 +195,9 @@ func printReport(stdout, stderr io.Writer, r skillrepo.Report, asJSON bool) erro
 	fmt.Fprintf(stderr, "Validation failed for %s:\n", r.Dir)
 	for _, e := range r.Errors {
 		fmt.Fprintf(stderr, "  - %s\n", e)
+	}
+	for _, note := range r.Notes() {
+		fmt.Fprintf(stderr, "  note: %s\n", note)
 	}
 	return nil
 }

@@ -68,14 +68,19 @@ func commandAnswer(r sandbox.Result, timeoutMS int64) answer {
 		text: printed(sandbox.JoinOutputs(r.Stdout, r.Stderr)), way: outcut.Advice("send the output to a file and read parts of it"),
 		failed: r.TimedOut || r.ExitCode != 0,
 	}
+	refused := outcut.Whole(tools.RefusedHint(r))
 	switch {
 	case r.TimedOut:
 		a.text = lines(outcut.Whole(fmt.Sprintf("Error: Command timed out after %d ms.", timeoutMS)), a.text)
+		a.text = lines(a.text, refused)
 	case r.ExitCode != 0:
-		a.text = lines(a.text, outcut.Whole(tools.RefusedHint(r)))
+		a.text = lines(a.text, refused)
 		a.text = lines(a.text, outcut.Whole(fmt.Sprintf("[exit code: %d]", r.ExitCode)))
-	case a.text.Total == 0:
-		a.text = outcut.Whole("(no output)")
+	default:
+		if a.text.Total == 0 {
+			a.text = outcut.Whole("(no output)")
+		}
+		a.text = lines(a.text, refused)
 	}
 	return a
 }

@@ -21,7 +21,7 @@ type step struct {
 }
 
 // steps is the plan of a session.
-var steps = tools.NewState(func() *plan.Plan { return &plan.Plan{} })
+var steps = tools.NewState(func() *plan.Plan { return &plan.Plan{} }).Lists("Plan", "update_plan", "plan_")
 
 var updatePlan = tools.Define(tools.Info{
 	Name: "update_plan", Title: "Update plan", Budget: budget,

@@ -20,7 +20,7 @@ import (
 var Profile = &tools.Profile{
 	Name:         "echo",
 	Summary:      "Agent Skills as in Echo Agent: activate, read resources, run scripts.",
-	Instructions: "Skills are activated with activate_skill; only then can their resources be read and their scripts be run.",
+	Instructions: "A skill's resources are read with read_skill_resource and its scripts are run with run_skill_script after activate_skill has activated it.",
 	Dialect:      dialect{},
 	Tools:        []*tools.Tool{activateSkill, readSkillResource, runSkillScript},
 }

@@ -24,7 +24,7 @@ type execIn struct {
 type execOut struct {
 	Output    string `json:"output" doc:"Standard output, then standard error, as far as they were asked for."`
 	Truncated bool   `json:"truncated,omitempty" doc:"True when the middle of the output was cut."`
-	Hint      string `json:"hint,omitempty" doc:"How to get what was cut."`
+	Hint      string `json:"hint,omitempty" doc:"How to get what was cut, and what the sandbox kept the command from."`
 }
 
 // execFailure is what an error carries besides: what was asked to be seen.
@@ -70,6 +70,7 @@ var exec = tools.Define(tools.Info{
 	if cut {
 		out.Truncated, out.Hint = true, cutHint
 	}
+	out.Hint = tools.JoinHints(tools.RefusedHint(result), out.Hint)
 	return out, nil
 })
 
@@ -104,9 +105,8 @@ func failure(r sandbox.Result, timeout int64, shown execFailure) error {
 	default:
 		shown.ExitCode = &r.ExitCode
 	}
-	e.Hint = tools.RefusedHint(r)
-	if shown.Truncated && e.Hint == "" {
-		e.Hint = cutHint
+	if e.Hint = tools.RefusedHint(r); shown.Truncated {
+		e.Hint = tools.JoinHints(e.Hint, cutHint)
 	}
 	e.Data = shown
 	return e

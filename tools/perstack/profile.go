@@ -41,7 +41,7 @@ const (
 )
 
 // todos is the list behind todo, clearTodo and attemptCompletion.
-var todos = tools.NewState(func() *plan.Todos { return &plan.Todos{} })
+var todos = tools.NewState(func() *plan.Todos { return &plan.Todos{} }).Lists("Todo list", "todo", "todo_")
 
 // A dialect answers with one block of compact JSON. A failure is an object with
 // error and code; what a tool adds to it follows.

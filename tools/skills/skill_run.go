@@ -3,10 +3,8 @@ package skills
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
@@ -19,7 +17,7 @@ type skillRunIn struct {
 	OutputFiles       []string          `json:"output_files,omitempty" nul:"no" doc:"Patterns of files to return, from the top of the run workspace, as in out/**/*.md."`
 	Inputs            []skill.Input     `json:"inputs,omitempty" doc:"Files and directories to put into the run workspace first, at most 100."`
 	Outputs           *skill.Outputs    `json:"outputs,omitempty" doc:"Files to list, return or save afterwards, with limits."`
-	Timeout           *int64            `json:"timeout,omitempty" min:"1" max:"3600" doc:"Seconds after which it is ended."`
+	Timeout           *int64            `json:"timeout,omitempty" min:"0" max:"3600" doc:"Seconds after which it is ended; 0 is the default."`
 	SaveAsArtifacts   bool              `json:"save_as_artifacts,omitempty" doc:"Keep what output_files finds as artifacts."`
 	OmitInlineContent bool              `json:"omit_inline_content,omitempty" doc:"Report output_files without their contents."`
 	ArtifactPrefix    string            `json:"artifact_prefix,omitempty" nul:"no" doc:"Put before the names of artifacts of output_files."`
@@ -38,26 +36,18 @@ var skillRun = tools.Define(tools.Info{
 		}
 	},
 }, func(ctx context.Context, env *tools.Env, in skillRunIn) (out skill.RunResult, err error) {
-	var refused string
 	run := skill.Run{
 		Skill: in.Skill, Command: in.Command, Cwd: in.Cwd, Env: in.Env, Inputs: in.Inputs, OutputFiles: in.OutputFiles,
 		Outputs: in.Outputs, Save: in.SaveAsArtifacts, OmitContent: in.OmitInlineContent, Prefix: in.ArtifactPrefix,
 		Timeout: env.CommandTimeout(commandTimeout), Budget: env.Budget(budget),
-		Start: func(ctx context.Context, c sandbox.Command) (sandbox.Result, error) {
-			r, err := env.Run(ctx, c)
-			refused = tools.RefusedHint(r)
-			return r, err
-		},
+		Start: env.Run,
 	}
-	if in.Timeout != nil {
+	if in.Timeout != nil && *in.Timeout > 0 {
 		run.Timeout = time.Duration(*in.Timeout) * time.Second
 	}
 	result, err := tools.SessionOf(ctx).Skills.Run(ctx, run)
 	if err != nil {
 		return out, err
-	}
-	if refused != "" {
-		result.Warnings = append(result.Warnings, strings.Split(refused, "\n")...)
 	}
 	return *result, nil
 })

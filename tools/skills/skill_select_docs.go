@@ -18,7 +18,10 @@ var skillSelectDocs = tools.Define(tools.Info{
 	Name: "skill_select_docs", Title: "Select docs of a skill", Budget: budget,
 	Effect: tools.Sets, Lane: tools.LaneSkills,
 	Description: "Choose which docs of a skill are sent with it: add to the selection, replace it, or clear it. Docs that became selected are sent at once.",
-	Adapt:       adapt,
+	Adapt: func(env *tools.Env, l *tools.Listing) {
+		adapt(env, l)
+		l.Input.Field("mode").Known = skill.SelectModes
+	},
 }, func(ctx context.Context, env *tools.Env, in skillSelectDocsIn) (skill.Selected, error) {
 	return tools.SessionOf(ctx).Skills.Select(ctx, in.Skill, in.Docs, in.IncludeAllDocs, in.Mode, env.Budget(budget))
 })

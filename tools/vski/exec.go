@@ -16,7 +16,7 @@ type execIn struct {
 	Command  string            `json:"command" minLength:"1" nul:"no" doc:"Command line, run as SHELL -c."`
 	Shell    string            `json:"shell" default:"bash" minLength:"1" nul:"no" doc:"Program that takes -c: a bare name is looked up in PATH; with / it counts from cwd, or is absolute."`
 	Timeout  *int64            `json:"timeout,omitempty" min:"1" max:"86400" doc:"Seconds after which the command is ended."`
-	Cwd      *string           `json:"cwd,omitempty" minLength:"1" nul:"no" doc:"Directory to run in, inside the workspace; left out, the workspace."`
+	Cwd      *string           `json:"cwd,omitempty" nul:"no" doc:"Directory to run in, inside the workspace; left out, the workspace."`
 	Env      map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add to the environment or to replace in it."`
 	SourceRC bool              `json:"source_rc" default:"true" doc:"Read the shell's rc file first (bash, zsh)."`
 }
@@ -70,7 +70,7 @@ var exec = tools.Define(tools.Info{
 	},
 }, func(ctx context.Context, env *tools.Env, in execIn) (out execOut, err error) {
 	dir := "."
-	if in.Cwd != nil {
+	if in.Cwd != nil && *in.Cwd != "" {
 		dir = *in.Cwd
 	}
 	at, err := env.Files.ResolveDir(dir)
@@ -83,9 +83,7 @@ var exec = tools.Define(tools.Info{
 	}
 	out = execOut{Command: in.Command, Shell: in.Shell, Cwd: in.Cwd, ExitCode: result.ExitCode, Success: result.ExitCode == 0}
 	out.Stdout, out.Stderr, out.Truncated = sandbox.CutOutputs(result.Stdout, result.Stderr, env.Budget(budget))
-	if !out.Success {
-		out.Sandbox = tools.RefusedHint(result)
-	}
+	out.Sandbox = tools.RefusedHint(result)
 	return out, out.unended(result, *in.Timeout)
 })
 

@@ -3,6 +3,7 @@ package skill
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,6 +72,9 @@ func reach(base, skill string) []string {
 
 // absoluteDir takes a real path, or one from the top of the run workspace.
 func (s *Session) absoluteDir(w *workspace, cwd, p string) (string, error) {
+	if path.Clean(p) == "/" {
+		return w.dir.Root(), nil
+	}
 	if sandbox.Below(p, w.dir.Root()) {
 		return w.runDir(cwd, orHere(strings.TrimPrefix(p, w.dir.Root())), []string{"."})
 	}

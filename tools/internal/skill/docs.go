@@ -210,11 +210,15 @@ type Selected struct {
 // Text is the docs that became selected by the change, "" for none.
 func (s Selected) Text() string { return s.text }
 
+// SelectModes are the ways in which a selection changes.
+var SelectModes = []string{"add", "replace", "clear"}
+
 // Select changes the selection of a skill's docs, loaded or not.
 func (s *Session) Select(ctx context.Context, name string, names []string, all bool, mode string, budget int) (out Selected, err error) {
+	given := mode
 	mode = strings.ToLower(strings.TrimSpace(mode))
-	if !slices.Contains([]string{"add", "replace", "clear"}, mode) {
-		return out, errorf(ErrBadInput, "mode must be one of add, replace, clear")
+	if !slices.Contains(SelectModes, mode) {
+		return out, errorf(ErrBadInput, "mode must be one of %s, not %q", strings.Join(SelectModes, ", "), clipTo(given, 100))
 	}
 	sk, err := s.engine.find(ctx, name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // An Engine is what all sessions of one server share. All fields are required
-// but AllowRead, AllowWrite, PassEnv and Confined.
+// but AllowRead, AllowWrite, PassEnv, Network and Confined.
 type Engine struct {
 	Repo      *skillrepo.Repo
 	Files     *sandbox.FS       // the workspace
@@ -26,11 +26,17 @@ type Engine struct {
 	ReadOnly  bool            // nothing a skill brings along is run
 	Confined  func() bool     // whether the kernel confines commands; nil = it does not
 
+	// Network: commands may use the network where they are confined.
+	Network bool
+
 	// AllowWrite are directories outside the workspace that commands may write.
 	AllowWrite []string
 
 	login login
 }
+
+// online reports whether commands have a network.
+func (e *Engine) online() bool { return e.Network || e.Confined == nil || !e.Confined() }
 
 // A Session is what one client has done with skills. A nil *Session, that of a
 // server without skills, has no hooks.

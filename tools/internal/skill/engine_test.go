@@ -172,14 +172,14 @@ func TestCwd(t *testing.T) {
 		"": top + "/skills/s", ".": top + "/skills/s", "sub": top + "/skills/s/sub", `.\sub`: top + "/skills/s/sub", "out": top + "/out", "out/new": top + "/out/new",
 		"inputs": top + "/work/inputs", "$WORK_DIR": top + "/work", "${OUTPUT_DIR}/a/b": top + "/out/a/b", "$SKILL_DIR/sub": top + "/skills/s/sub",
 		"$WORKSPACE_DIR": top, "$PROJECT_DIR": r.dir, "$PROJECT_DIR/src": r.dir + "/src", r.dir + "/src": r.dir + "/src", top + "/work": top + "/work",
-		"/work/x": top + "/work/x", "/skills/s": top + "/skills/s",
+		"/work/x": top + "/work/x", "/skills/s": top + "/skills/s", "/": top,
 	} {
 		if out, err := r.run(t, Run{Command: "pwd -P", Cwd: cwd}); err != nil || strings.TrimSpace(out.Stdout) != want {
 			t.Errorf("%q: %v %v, want %s", cwd, out, err, want)
 		}
 	}
 	for cwd, kind := range map[string]error{
-		"..": ErrOutside, "../..": ErrOutside, "/": ErrOutside, "/etc": ErrOutside, "$WORK_DIR/../skills": ErrOutside, "$PROJECT_DIR/..": ErrOutside,
+		"..": ErrOutside, "../..": ErrOutside, "/etc": ErrOutside, "$WORK_DIR/../skills": ErrOutside, "$PROJECT_DIR/..": ErrOutside,
 		"none": ErrNotFound, "$PROJECT_DIR/none": ErrNotFound, "/runs/none": ErrNotFound, "SKILL.md": ErrUnsupported, "$HOME": ErrBadInput, "$NAME/x": ErrBadInput, "$/x": ErrBadInput,
 	} {
 		if out, err := r.run(t, Run{Command: "pwd", Cwd: cwd}); !errors.Is(err, kind) {

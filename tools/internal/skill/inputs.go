@@ -51,7 +51,7 @@ type sourceFile struct {
 
 // check refuses what can be refused before anything is looked at.
 func (in Input) check() error {
-	switch in.Mode {
+	switch in.mode() {
 	case "", "copy", "link":
 	default:
 		return errorf(ErrBadInput, "mode of an input must be copy or link, not %s", in.Mode)
@@ -65,6 +65,8 @@ func (in Input) check() error {
 	}
 	return nil
 }
+
+func (in Input) mode() string { return strings.ToLower(strings.TrimSpace(in.Mode)) }
 
 // stageInputs puts every input into the run workspace, in order.
 func (s *Session) stageInputs(ctx context.Context, w *workspace, inputs []Input) error {
@@ -95,7 +97,7 @@ func (w *workspace) put(ctx context.Context, in Input, src *source, left int64) 
 	if err != nil {
 		return left, err
 	}
-	if in.Mode != "link" || src.real == "" {
+	if in.mode() != "link" || src.real == "" {
 		return w.place(ctx, src, to, left)
 	}
 	if err := w.dir.Mkdir(path.Dir(to)); err != nil {
@@ -293,7 +295,7 @@ func (s *Session) skillFiles(sk *skillrepo.Skill, list *skillrepo.Listing, p str
 // destination finds where an input goes: below work or out.
 func (w *workspace) destination(in Input, src *source) (string, error) {
 	to := strings.ReplaceAll(strings.TrimSpace(in.To), `\`, "/")
-	if to == "" {
+	if to == "" || path.Clean(to) == "." {
 		to = inputsDir + "/" + src.name
 	}
 	if name, rest, ok := cutVariable(to); ok {

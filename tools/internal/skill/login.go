@@ -14,10 +14,15 @@ import (
 // loginTime is how long the user's profile files may take.
 const loginTime = 5 * time.Second
 
+// loginAgain is how long a failure is believed: profile files that were slow on a
+// busy machine may be quick the next time.
+const loginAgain = time.Minute
+
 // A login is the environment of a login shell, resolved once.
 type login struct {
-	once sync.Once
-	env  []string
+	mu    sync.Mutex
+	env   []string
+	again time.Time // after a failure: when to try again; zero once it is resolved
 }
 
 // loginMark stands before the environment: profile files may print.
@@ -28,28 +33,37 @@ const loginMark = "\x00perstack-base\x00"
 // PATH of the server behind the login shell's. When there is no such shell it
 // is the server's own.
 func (s *Session) loginEnv(ctx context.Context) []string {
-	e := s.engine
-	e.login.once.Do(func() {
-		e.login.env = e.HostEnv()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTime)
-		defer cancel()
-		set := map[string]string{}
-		home := sandbox.HomeDir()
-		if home != "" {
-			set["HOME"] = home
-		}
-		r, err := s.shell.Run(ctx, sandbox.Command{
-			Name: "bash", Args: []string{"-l", "-c", `printf '\0perstack-base\0'; exec env -0`},
-			Env: set, Stdout: true, Keep: 1 << 20, Timeout: loginTime, NoSurvivors: true, Read: profileFiles(home),
-		})
-		if err != nil || r.ExitCode != 0 || r.TimedOut || !r.Stdout.Complete() {
-			return
-		}
-		if env := parseEnv(slices.Concat(r.Stdout.Head, r.Stdout.Tail)); env != nil {
-			e.login.env = mergeLogin(e.HostEnv(), sandbox.FilterEnv(env, e.PassEnv))
-		}
+	l, host := &s.engine.login, s.engine.HostEnv()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.env != nil && (l.again.IsZero() || time.Now().Before(l.again)) {
+		return l.env
+	}
+	if env := s.askLogin(ctx); env != nil {
+		l.env, l.again = mergeLogin(host, sandbox.FilterEnv(env, s.engine.PassEnv)), time.Time{}
+	} else {
+		l.env, l.again = host, time.Now().Add(loginAgain)
+	}
+	return l.env
+}
+
+// askLogin starts a login shell; nil when it does not answer as one should.
+func (s *Session) askLogin(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTime)
+	defer cancel()
+	set := map[string]string{}
+	home := sandbox.HomeDir()
+	if home != "" {
+		set["HOME"] = home
+	}
+	r, err := s.shell.Run(ctx, sandbox.Command{
+		Name: "bash", Args: []string{"-l", "-c", `printf '\0perstack-base\0'; exec env -0`},
+		Env: set, Stdout: true, Keep: 1 << 20, Timeout: loginTime, NoSurvivors: true, Read: profileFiles(home),
 	})
-	return e.login.env
+	if err != nil || r.ExitCode != 0 || r.TimedOut || !r.Stdout.Complete() {
+		return nil
+	}
+	return parseEnv(slices.Concat(r.Stdout.Head, r.Stdout.Tail))
 }
 
 // profileFiles are what bash reads as a login shell.

@@ -88,6 +88,9 @@ func compile(text, run string) (pattern, error) {
 func compileAll(texts []string, run string) ([]pattern, error) {
 	var all []pattern
 	for _, t := range texts {
+		if t := strings.TrimSpace(t); t == "" || t == "." {
+			continue // matches nothing
+		}
 		p, err := compile(t, run)
 		if err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func (s *Session) Run(ctx context.Context, r Run) (*RunResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.report(ctx, w, &r, p, res, warnings), nil
+	return s.report(ctx, w, &r, p, res, append(warnings[:len(warnings):len(warnings)], w.refusals(res, dir)...)), nil
 }
 
 // plan checks the arguments that need no look at the machine.

@@ -41,7 +41,13 @@ var interpreters = map[string][][]string{
 	".r": {{"Rscript"}}, ".R": {{"Rscript"}},
 }
 
-var typescript = [][]string{{"bun"}, {"deno", "run", "--allow-read", "--allow-env"}, {"npx", "tsx"}}
+var typescript = [][]string{{"bun"}, {"deno", "run", "--allow-read", "--allow-env"}, fetched}
+
+// fetched is an interpreter that has to be fetched; it is not tried where commands
+// have no network, for it would try to connect until its time is up.
+var fetched = []string{"npx", "--yes", "tsx"}
+
+var errNotFetched = errors.New("neither bun nor deno was found, and npx cannot fetch tsx because commands have no network")
 
 // onWindows are the differences there.
 var onWindows = map[string][][]string{
@@ -80,7 +86,11 @@ func (s *Session) RunScript(ctx context.Context, r Script) (*ScriptResult, error
 		if start := new(sandbox.StartError); errors.As(err, &start) && start.Command == file {
 			reason = start.Err // about the script itself
 		}
-		return nil, errorf(ErrUnavailable, "Failed to execute '%s' in skill '%s': %v. Ensure the interpreter is installed and on PATH.", r.Script, r.Skill, reason)
+		way := "Ensure the interpreter is installed and on PATH."
+		if errors.Is(err, sandbox.ErrNotExecutable) && interpretersOf(file) == nil {
+			way = "Make it executable (chmod +x), or give it the extension of its language."
+		}
+		return nil, errorf(ErrUnavailable, "Failed to execute '%s' in skill '%s': %v. %s", r.Script, r.Skill, reason, way)
 	}
 	if res.Cancelled {
 		return nil, context.Canceled
@@ -96,7 +106,7 @@ func (s *Session) script(ctx context.Context, r Script) (*skillrepo.Skill, strin
 	}
 	lines := []string{line(r.Script, r.Args)}
 	for _, argv := range interpretersOf(p) {
-		lines = append(lines, line(strings.Join(argv, " "), lines[0]))
+		lines = append(lines, line(strings.Replace(strings.Join(argv, " "), " --yes", "", 1), lines[0]))
 	}
 	sk, err := s.admitted(ctx, r.Skill, "run_skill_script", lines...)
 	if err != nil {
@@ -165,6 +175,9 @@ func (s *Session) interpret(ctx context.Context, r Script, sk *skillrepo.Skill, 
 		return r.Start(ctx, c)
 	}
 	for _, argv := range list {
+		if slices.Equal(argv, fetched) && !s.engine.online() {
+			return res, errNotFetched
+		}
 		c.Name, c.Args = argv[0], slices.Concat(argv[1:], []string{file}, args)
 		if res, err = r.Start(ctx, c); !errors.Is(err, sandbox.ErrNoProgram) {
 			break
@@ -200,6 +213,11 @@ func (s *Session) scriptResult(r Script, res sandbox.Result) *ScriptResult {
 		out.Failure = fmt.Sprintf("Script '%s' in skill '%s' timed out after %gs", r.Script, r.Skill, r.Timeout.Seconds())
 	case code != 0:
 		out.Failure = fmt.Sprintf("Script '%s' exited with code %d", r.Script, code)
+	}
+	if refused := strings.Join(res.Refused, "\n"); out.Failure != "" && refused != "" {
+		out.Failure += "\n" + refused
+	} else if refused != "" {
+		out.Output += "\n" + refused
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func (s *Session) workspace() (*workspace, error) {
 	if err != nil {
 		return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
 	}
-	for _, d := range []string{skillsDir, inputsDir, outDir, runsDir, hooksDir} {
+	for _, d := range []string{skillsDir, inputsDir, outDir, runsDir} {
 		if err := dir.Mkdir(d); err != nil {
 			dir.Close()
 			return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)

@@ -136,6 +136,34 @@ func TestContainerOwner(t *testing.T) {
 	}
 }
 
+// TestContainerToolchain: the recipe for an image with a toolchain builds one that
+// works, from whatever image and whatever user.
+func TestContainerToolchain(t *testing.T) {
+	d := needDocker(t)
+	page, err := os.ReadFile("../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(page), "```dockerfile\n")
+	recipe, _, ok := strings.Cut(recipe, "```")
+	if !ok || !strings.Contains(recipe, "FROM node:22\n") || !strings.Contains(recipe, "--from=perstack-base ") {
+		t.Fatalf("docs/recipes.md has no recipe for an image: %s", recipe)
+	}
+	recipe = strings.NewReplacer("node:22", baseImage, "--from=perstack-base ", "--from="+execImage+" ").Replace(recipe)
+	const image = "perstack-base-e2e:toolchain"
+	build := d.command("build", "--network", "none", "--label", imageLabel, "--tag", image, "-")
+	build.Stdin = strings.NewReader(recipe)
+	if out, err := output(build); err != nil {
+		t.Fatal(out, err)
+	}
+	t.Cleanup(func() { _, _ = d.run("rmi", "-f", image) })
+	dir := workspace(t)
+	c := d.serve(t, image, dir, "--network", "none", "--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()))
+	if result, err := c.call("exec", run("echo made > here && cat here")); err != nil || result.IsError || !strings.Contains(text(t, result), "made") {
+		t.Errorf("a command in the image: %v (%v)", result, err)
+	}
+}
+
 // TestContainerHealth: an image that speaks stdio is well, and one that serves
 // HTTP when it answers.
 func TestContainerHealth(t *testing.T) {

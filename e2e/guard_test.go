@@ -174,7 +174,7 @@ func TestStartRefusals(t *testing.T) {
 		{[]string{"--transport", "http", "--auth-token-file", short}, "shorter than 16 characters"},
 		{[]string{"--transport", "http", "--auth-token-file", empty}, "empty"},
 		{[]string{"--transport", "http", "--auth-token-file", empty + "x"}, "--auth-token-file"},
-		{[]string{"--transport", "http", "--listen", "unix:" + file}, "is no socket"},
+		{[]string{"--transport", "http", "--listen", "unix:" + file}, "is not a socket"},
 		{[]string{"--transport", "http", "--listen", "nonsense"}, "must be HOST:PORT"},
 		{[]string{"--transport", "http", "--tls-cert", file}, "go together"},
 		{[]string{"--transport", "smoke"}, "must be stdio, http or sse"},

@@ -118,6 +118,7 @@ func (c *Commands) Close() error {
 	}
 	all.Wait()
 	c.forget()
+	c.confinement.close()
 	c.guard.close()
 	return c.null.Close()
 }

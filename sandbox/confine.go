@@ -3,7 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"os"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,18 +49,45 @@ var ErrUnconfined = errors.New("commands are refused because they cannot be conf
 // does not reach commands, and its memory is not theirs to read.
 func Harden() error { return confine.Harden() }
 
+// Own keeps commands from connecting to the address of a listener of this
+// program, where they could start what outlives them, until forget is called.
+func Own(listener net.Addr) (forget func()) { return confine.Own(listener) }
+
 // A confinement is the part of Commands that decides how far its commands are
 // confined. It is asked once, when the server starts to say what commands may do.
 type confinement struct {
 	cfg   Config
 	ready func() error // nil: commands are confined
 	tier  Tier         // by which mechanism; set by ready
+
+	once   sync.Once
+	looked confine.Policy // see policy
 }
 
 func newConfinement(cfg Config) *confinement {
 	c := &confinement{cfg: cfg}
 	c.ready = sync.OnceValue(c.decide)
 	return c
+}
+
+// policy is what all sessions have in common. It is looked up once, before the
+// first command, and kept open: what commands do to names later changes nothing.
+func (c *confinement) policy() confine.Policy {
+	c.once.Do(func() {
+		home, _ := getenv(c.cfg.Env, "HOME")
+		path, _ := getenv(c.cfg.Env, "PATH")
+		c.looked = confine.DefaultPolicy(confine.Inputs{
+			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
+			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network,
+		}).Pin()
+	})
+	return c.looked
+}
+
+// close lets go of the policy. No session is left.
+func (c *confinement) close() {
+	c.once.Do(func() {})
+	c.looked.Close()
 }
 
 // tiers lists the mechanisms that a mode accepts, the preferred first.
@@ -101,7 +128,7 @@ func (c *confinement) try() error {
 		}
 		return made.Close()
 	}
-	cage, err := c.cage()
+	cage, err := c.cage(cageFor{})
 	if err != nil {
 		return err
 	}
@@ -143,18 +170,24 @@ var jails = map[Tier]func(confine.Isolation) (jail, error){
 	Namespaces: func(in confine.Isolation) (jail, error) { return confine.NewIsolator(in) },
 }
 
-func (c *confinement) cage(private ...string) (*cage, error) { return c.wider(nil, nil, private...) }
+// cageFor says whom a cage is for.
+type cageFor struct {
+	session     *sessionDir // nil for none
+	read, write []string    // what its commands may reach besides
+}
 
-// wider is a cage whose commands may read and write more than others.
-func (c *confinement) wider(read, write []string, private ...string) (*cage, error) {
-	home, _ := getenv(c.cfg.Env, "HOME")
-	path, _ := getenv(c.cfg.Env, "PATH")
-	policy := confine.DefaultPolicy(confine.Inputs{
-		Workspace: c.cfg.Dir, Home: home, Path: path, Private: private,
-		AllowRead: slices.Concat(c.cfg.AllowRead, read), AllowWrite: slices.Concat(c.cfg.AllowWrite, write), Network: c.cfg.Network,
-		Resolve: filepath.EvalSymlinks,
-	})
-	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir})
+func (c *confinement) cage(f cageFor) (*cage, error) {
+	read, write := f.read, f.write
+	var files map[string]string
+	if f.session != nil {
+		read, write = append(slices.Clone(read), f.session.etc()), append(slices.Clone(write), f.session.tmp(), f.session.home())
+		if c.tier == Namespaces {
+			files = map[string]string{"/etc/passwd": f.session.passwd(), "/etc/group": f.session.group()}
+		}
+	}
+	policy, release := c.policy().With(read, write, "the session's own")
+	defer release()
+	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files})
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +225,12 @@ func (c *Commands) SelfTest() (Status, error) {
 	if err := c.confinement.ready(); err != nil {
 		return Status{}, err
 	}
-	dir, err := newPrivateDir()
+	dir, err := c.confinement.newSessionDir()
 	if err != nil {
 		return Status{}, err
 	}
-	defer os.RemoveAll(dir)
-	cage, err := c.confinement.cage(dir)
+	defer dir.remove()
+	cage, err := c.confinement.cage(cageFor{session: dir})
 	if err != nil {
 		return Status{}, err
 	}

@@ -2,42 +2,18 @@ package sandbox
 
 import (
 	"os"
-	"os/user"
-	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
 )
 
-// What a name must not contain or begin with to be passed on to commands.
-var (
-	secretWords    = []string{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH"}
-	secretPrefixes = []string{"AWS_", "PERSTACK_BASE_"}
-)
-
-// looksSecret reports whether an environment name looks like a secret's, in any case.
-func looksSecret(name string) bool {
-	name = strings.ToUpper(name)
-	contains := func(word string) bool { return strings.Contains(name, word) }
-	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	return slices.ContainsFunc(secretWords, contains) || slices.ContainsFunc(secretPrefixes, begins)
-}
-
-// withheld reports whether the host's variable stays with the host. Patterns
-// are shell patterns over whole names.
-func withheld(name string, pass []string) bool {
-	return looksSecret(name) && !slices.ContainsFunc(pass, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name)
-		return ok || pattern == name
-	})
-}
-
 // FilterEnv returns env without the variables that commands do not get.
 func FilterEnv(env, pass []string) []string {
 	kept := make([]string, 0, len(env)+8)
 	for _, entry := range env {
-		if name, _, ok := strings.Cut(entry, "="); ok && !withheld(name, pass) {
+		if name, value, ok := strings.Cut(entry, "="); ok && !withheld(name, value, pass) {
 			kept = append(kept, entry)
 		}
 	}
@@ -48,7 +24,7 @@ func FilterEnv(env, pass []string) []string {
 func WithheldNames(env, pass []string) []string {
 	var names []string
 	for _, entry := range env {
-		if name, _, ok := strings.Cut(entry, "="); ok && withheld(name, pass) {
+		if name, value, ok := strings.Cut(entry, "="); ok && withheld(name, value, pass) {
 			names = append(names, name)
 		}
 	}
@@ -70,28 +46,24 @@ func hostEnv(cfg Config, confined bool) []string {
 		})
 	}
 	base = addUser(base)
+	if _, ok := getenv(base, "HOME"); !ok && !confined {
+		if home := userHome(); home != "" {
+			base = append(base, "HOME="+home)
+		}
+	}
 	if confined { // HOME is private then
 		base = addToolHomes(addGitConfig(base), cfg.Network)
 	}
 	return base
 }
 
-// addUser sets USER and LOGNAME where the host has none.
+// addUser sets who the user is where the host does not say it.
 func addUser(env []string) []string {
-	name, ok := getenv(env, "USER")
-	if !ok {
-		name, ok = getenv(env, "LOGNAME")
-	}
-	if !ok {
-		me, err := user.Current()
-		if err != nil {
-			return env
-		}
-		name = me.Username
-	}
-	for _, key := range []string{"USER", "LOGNAME"} {
-		if _, ok := getenv(env, key); !ok {
-			env = append(env, key+"="+name)
+	name := userName(env)
+	for _, entry := range []string{"USER=" + name, "LOGNAME=" + name, "SHELL=/bin/sh"} {
+		key, _, _ := strings.Cut(entry, "=")
+		if _, ok := getenv(env, key); !ok && (key != "SHELL" || runtime.GOOS != "windows") {
+			env = append(env, entry)
 		}
 	}
 	return env

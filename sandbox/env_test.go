@@ -16,21 +16,51 @@ func TestFilterEnv(t *testing.T) {
 	}{
 		{"PATH=/bin", nil, true},
 		{"API_KEY=x", nil, false},
-		{"monkey=x", nil, false},
+		{"monkey=x", nil, true},
+		{"KEYBOARD=x", nil, true},
+		{"apiKey=x", nil, false},
+		{"APIKey=x", nil, false},
+		{"APIKEY=x", nil, false},
 		{"GitHub_Token=x", nil, false},
+		{"githubToken=x", nil, false},
+		{"TOKENIZERS_PARALLELISM=x", nil, true},
 		{"MY_SECRET_=x", nil, false},
 		{"PGPASSWORD=x", nil, false},
+		{"SSHPASS=x", nil, false},
+		{"DB_PASS=x", nil, false},
+		{"COMPASS=x", nil, true},
+		{"GPG_PASSPHRASE=x", nil, false},
+		{"MYSQL_PWD=x", nil, false},
+		{"PWD=x", nil, true},
+		{"OLDPWD=x", nil, true},
+		{"GH_PAT=x", nil, false},
+		{"PATTERN=x", nil, true},
+		{"API_KEY2=x", nil, false},
+		{"DEPLOY_KEYS=x", nil, false},
+		{"SESSION_COOKIE=x", nil, false},
 		{"GOOGLE_APPLICATION_CREDENTIALS=x", nil, false},
 		{"SSH_AUTH_SOCK=x", nil, false},
-		{"AWS_REGION=x", nil, false},
-		{"aws_region=x", nil, false},
+		{"GIT_AUTHOR_NAME=x", nil, true},
+		{"GIT_COMMITTER_EMAIL=x", nil, true},
+		{"AUTHOR=x", nil, true},
+		{"NPM_CONFIG__AUTH=x", nil, false},
+		{"npm_config_//registry.example.org/:_authToken=x", nil, false},
+		{"AWS_SESSION_NAME=x", nil, false},
+		{"AWS_REGION=x", nil, true},
+		{"AWS_DEFAULT_REGION=x", nil, true},
+		{"AWS_PROFILE=x", nil, true},
+		{"AWS_CA_BUNDLE=x", nil, true},
 		{"NOT_AWS_REGION=x", nil, true},
 		{"PERSTACK_BASE_X=x", nil, false},
 		{"PERSTACK_X=x", nil, true},
+		{"DATABASE_URL=postgres://user:word@host/db", nil, false},
+		{"DATABASE_URL=postgres://user@host/db", nil, true},
+		{"A_URL=http://host:80/x@y", nil, true},
 		{"API_KEY=x", []string{"API_KEY"}, true},
 		{"API_KEY=x", []string{"API_*"}, true},
 		{"API_KEY=x", []string{"KEY"}, false},
-		{"AWS_REGION=x", []string{"SSH_*", "AWS_*"}, true},
+		{"DATABASE_URL=postgres://user:word@host/db", []string{"DATABASE_*"}, true},
+		{"AWS_SESSION_NAME=x", []string{"SSH_*", "AWS_*"}, true},
 		{"EMPTY=", nil, true},
 	} {
 		if kept := len(FilterEnv([]string{tt.entry}, tt.pass)) == 1; kept != tt.kept {
@@ -48,11 +78,11 @@ func TestHostEnv(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := hostEnv(Config{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
-	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "GIT_CONFIG_GLOBAL=" + home + "/.gitconfig"}
+	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh", "GIT_CONFIG_GLOBAL=" + home + "/.gitconfig"}
 	if !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
 	}
-	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "https_proxy=x"}}, false); len(env) != 3 {
+	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {
 		t.Errorf("got %q", env)
 	}
 }

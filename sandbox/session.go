@@ -2,64 +2,27 @@ package sandbox
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 )
 
-// A session is the private directory of one Shell: TMPDIR, and HOME where that
-// is private. It is made at the first command.
+// A session is the private directory of one Shell, and the cage of its commands.
+// Both are made at the first command.
 type session struct {
 	mu  sync.Mutex
-	dir string
+	dir *sessionDir
 	tmp string
 	env []string // the host's, with the private directories
 
 	cage    *cage            // nil: commands are not confined
 	wider   map[string]*cage // for commands with rights of their own, by those rights
-	retired []*cage          // of directories that a command removed; commands may still run in them
+	retired []*cage          // of directories that are gone; commands may still run in them
 }
 
-// A PrivateDirError: commands cannot run, for there is no place for their
-// temporary files.
-type PrivateDirError struct {
-	Dir string // where it was tried
-	Err error  // the system's
-}
-
-func (e *PrivateDirError) Error() string {
-	return "commands need a directory for temporary files, and none can be made in " + e.Dir + ": " + reason(e.Err).Error()
-}
-
-func (e *PrivateDirError) Unwrap() error { return e.Err }
-
-// Hint says what gives them one.
-func (e *PrivateDirError) Hint() string {
-	return "Start the server with TMPDIR naming a directory that it may write; in a container give it one with --tmpfs /tmp."
-}
-
-// newPrivateDir makes the directory of a session.
-func newPrivateDir() (string, error) {
-	dir, err := os.MkdirTemp("", privatePrefix)
-	if err != nil {
-		return "", &PrivateDirError{Dir: os.TempDir(), Err: err}
-	}
-	return dir, nil
-}
-
-// privatePrefix begins the name of every private directory.
-const privatePrefix = "perstack-base-"
-
-func tmpOf(dir string) string  { return filepath.Join(dir, "tmp") }
-func homeOf(dir string) string { return filepath.Join(dir, "home") }
-
-// open makes the directories, also again when a command removed them, and
-// returns the cage for the next command, nil where commands are not confined.
+// open makes the directories, also again when somebody removed them, and returns
+// the cage for the next command, nil where commands are not confined.
 func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +34,7 @@ func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 	}
 	key := fmt.Sprintf("%q %q", read, write)
 	if s.wider[key] == nil {
-		cage, err := c.confinement.wider(read, write, s.dir)
+		cage, err := c.confinement.cage(cageFor{s.dir, read, write})
 		if err != nil {
 			return nil, err
 		}
@@ -99,24 +62,21 @@ func (s *session) make(c *Commands) error {
 	if err := c.confinement.refuse(); err != nil {
 		return err
 	}
-	if s.dir == "" {
-		dir, err := newPrivateDir()
+	if s.dir != nil && s.dir.whole() {
+		if s.cage != nil || !c.confinement.confined() {
+			return nil // where making the cage failed, it is tried again: nothing runs without
+		}
+		return s.confine(c)
+	}
+	if s.dir == nil || s.dir.fill() != nil {
+		dir, err := c.confinement.newSessionDir()
 		if err != nil {
 			return err
 		}
-		s.dir, s.tmp = dir, tmpOf(dir)
+		s.removeDir(c.guard)
+		s.dir, s.tmp = dir, dir.tmp()
 		s.env = s.private(c.env(), c.confinement.confined())
-		c.guard.dirBegins(dir)
-	}
-	_, err := os.Lstat(s.tmp)
-	if err == nil && (s.cage != nil || !c.confinement.confined()) {
-		return nil // where making the cage failed, it is tried again: nothing runs without
-	}
-	if err := os.MkdirAll(s.tmp, 0o700); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(homeOf(s.dir), 0o700); err != nil {
-		return err
+		c.guard.dirBegins(dir.path)
 	}
 	return s.confine(c)
 }
@@ -131,7 +91,7 @@ func (s *session) confine(c *Commands) (err error) {
 		s.retired = append(s.retired, s.cage)
 	}
 	s.retire(0)
-	s.cage, err = c.confinement.cage(s.dir)
+	s.cage, err = c.confinement.cage(cageFor{session: s.dir})
 	return err
 }
 
@@ -156,7 +116,7 @@ func (s *session) private(env []string, home bool) []string {
 		set = map[string]string{"TMP": s.tmp, "TEMP": s.tmp}
 	}
 	if home {
-		set["HOME"] = homeOf(s.dir)
+		set["HOME"] = s.dir.home()
 	}
 	return mergeEnv(env, set)
 }
@@ -165,7 +125,7 @@ func (s *session) private(env []string, home bool) []string {
 func (s *session) close(guard *watchdog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dir == "" {
+	if s.dir == nil {
 		return
 	}
 	s.retire(0)
@@ -174,27 +134,32 @@ func (s *session) close(guard *watchdog) {
 			_ = cage.Close()
 		}
 	}
-	removeTree(s.dir)
-	guard.dirEnds(s.dir)
-	s.dir = ""
+	s.removeDir(guard)
 }
 
-// removeTree removes dir also when directories in it are not writable, as
-// those of a Go module cache are.
-func removeTree(dir string) {
-	if !strings.HasPrefix(filepath.Base(dir), privatePrefix) || os.RemoveAll(dir) == nil {
+// removeDir removes the private directory, if there is one.
+func (s *session) removeDir(guard *watchdog) {
+	if s.dir == nil {
 		return
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return
+	s.dir.remove()
+	guard.dirEnds(s.dir.path)
+	s.dir = nil
+}
+
+// lay lays down what a command shall read first.
+func (s *session) lay(c *Commands, u *Startup) (dir string, err error) {
+	s.mu.Lock()
+	at := s.dir
+	s.mu.Unlock()
+	return at.lay(u, c.confinement.policy(), func(name, value string) bool { return withheld(name, value, c.cfg.PassEnv) })
+}
+
+// unlay takes it away again.
+func (s *session) unlay(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir != nil {
+		s.dir.unlay(dir)
 	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = root.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(dir)
 }

@@ -62,7 +62,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	began := time.Now()
 	err := s.launch(j, &c)
 	if j.start != "" {
-		defer os.RemoveAll(j.start)
+		defer s.session.unlay(j.start)
 	}
 	if err != nil {
 		s.forget(j)
@@ -152,7 +152,7 @@ func (s *Shell) startup(j *job, c *Command, l *launch) error {
 		return nil
 	}
 	var err error
-	j.start, err = c.Startup.write(s.session.mark(), l.cage != nil)
+	j.start, err = s.session.lay(s.c, c.Startup)
 	l.env = mergeEnv(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
 	return err
 }

@@ -1,56 +1,72 @@
 package sandbox
 
 import (
+	"fmt"
 	"io"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
 // A Startup is a file that a program reads of its own accord when it starts,
-// because a variable names it. It lies in the session's TMPDIR, in a directory of
-// its own, for as long as the command runs.
+// because a variable names it. It lies where commands of the session can read but
+// not write, in a directory of its own, for as long as the command runs.
 type Startup struct {
 	Var   string // the variable
 	InDir bool   // which holds the path of the directory instead of the file's
 	Name  string // of the file
 	Text  string
 
-	// Copy is a file of the host that is laid beside it, called CopyName, where
-	// commands are confined and could perhaps not read it themselves. One that
-	// is missing, or no regular file of at most maxCopy bytes, is left out.
-	Copy, CopyName string
+	// Copies are files of the host that are laid beside it, without the secrets
+	// in them: those that commands can perhaps not read themselves. One that is
+	// missing, is no regular file of the user's of at most maxCopy bytes, or is
+	// reached through a place that commands can write, is left out.
+	Copies []Copy
 }
+
+// A Copy is a file of the host and the name that its copy gets.
+type Copy struct{ From, Name string }
 
 const maxCopy = 1 << 20
 
-// write makes the files in a new directory below tmp and returns it.
-func (u *Startup) write(tmp string, copying bool) (dir string, err error) {
-	if dir, err = os.MkdirTemp(tmp, ".start-"); err != nil {
+// lay makes the files in a new directory and returns its path. reach opens a
+// file of the host, withheld tells which assignments in it commands do not get.
+func (d *sessionDir) lay(u *Startup, policy confine.Policy, withheld func(name, value string) bool) (dir string, err error) {
+	name := filepath.Join("etc", fmt.Sprintf("start-%016x", rand.Uint64()))
+	if err := d.root.Mkdir(name, 0o700); err != nil {
 		return "", err
 	}
-	err = os.WriteFile(filepath.Join(dir, u.Name), []byte(u.Text), 0o600)
-	if err == nil && copying && u.Copy != "" {
-		err = u.copy(filepath.Join(dir, u.CopyName))
+	dir = filepath.Join(d.path, name)
+	if err := d.write(filepath.Join(name, u.Name), []byte(u.Text), 0o600); err != nil {
+		return dir, err
 	}
-	return dir, err
+	for _, c := range u.Copies {
+		data, ok := readHost(policy, c.From)
+		if !ok {
+			continue
+		}
+		if err := d.write(filepath.Join(name, c.Name), withoutSecrets(data, withheld), 0o600); err != nil {
+			return dir, err
+		}
+	}
+	return dir, nil
 }
 
-// copy leaves out what it cannot read: a missing file is no failure.
-func (u *Startup) copy(to string) error {
-	info, err := os.Stat(u.Copy)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxCopy {
-		return nil
-	}
-	file, err := os.Open(u.Copy)
+// unlay removes what lay made.
+func (d *sessionDir) unlay(dir string) {
+	_ = d.root.RemoveAll(filepath.Join("etc", filepath.Base(dir)))
+}
+
+// readHost reads a file of the host's; a missing one is no failure.
+func readHost(policy confine.Policy, path string) ([]byte, bool) {
+	file, err := policy.Reach(path)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxCopy))
-	if err != nil {
-		return nil
-	}
-	return os.WriteFile(to, data, 0o600)
+	data, err := io.ReadAll(io.LimitReader(file, maxCopy+1))
+	return data, err == nil && len(data) <= maxCopy
 }
 
 // value is what the variable is set to.

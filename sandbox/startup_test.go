@@ -7,37 +7,47 @@ import (
 	"testing"
 )
 
-// A program finds its start-up file by the variable, with the copy beside it only
-// where that is wanted and possible.
-func TestStartupWrite(t *testing.T) {
-	tmp := t.TempDir()
+// A program finds its start-up file by the variable, with the copies that are
+// possible beside it.
+func TestStartup(t *testing.T) {
+	commands, err := NewCommands(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer commands.Close()
+	d, err := commands.confinement.newSessionDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.remove()
 	host := filepath.Join(t.TempDir(), "rc")
-	if err := os.WriteFile(host, []byte("host's"), 0o600); err != nil {
+	if err := os.WriteFile(host, []byte("A=host's\nexport API_KEY=sk B=1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	large := filepath.Join(t.TempDir(), "large")
 	if err := os.WriteFile(large, make([]byte, maxCopy+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		copy    string
-		copying bool
-		want    string
-	}{{host, true, "host's"}, {host, false, ""}, {host + "x", true, ""}, {tmp, true, ""}, {large, true, ""}, {"", true, ""}} {
-		u := &Startup{Var: "V", Name: "start", Text: "ours", Copy: c.copy, CopyName: "copy"}
-		dir, err := u.write(tmp, c.copying)
+	secret := func(name, value string) bool { return withheld(name, value, nil) }
+	for from, want := range map[string]string{host: "A=host's\nexport API_KEY= B=1\n", host + "x": "", d.path: "", large: "", commands.cfg.Dir: ""} {
+		u := &Startup{Var: "V", Name: "start", Text: "ours", Copies: []Copy{{from, "copy"}}}
+		dir, err := d.lay(u, commands.confinement.policy(), secret)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(u.value(dir)); string(got) != "ours" || err != nil {
-			t.Errorf("%+v: %q, %v", c, got, err)
+			t.Errorf("%s: %q, %v", from, got, err)
 		}
 		u.InDir = true
-		if u.value(dir) != dir || !strings.HasPrefix(dir, tmp) {
-			t.Errorf("%+v: %s", c, dir)
+		if u.value(dir) != dir || filepath.Dir(dir) != d.etc() {
+			t.Errorf("%s: %s", from, dir)
 		}
-		if got, _ := os.ReadFile(filepath.Join(dir, "copy")); string(got) != c.want {
-			t.Errorf("%+v: the copy holds %q", c, got)
+		if got, _ := os.ReadFile(filepath.Join(dir, "copy")); string(got) != want {
+			t.Errorf("%s: the copy holds %q, want %q", from, got, want)
+		}
+		d.unlay(dir)
+		if _, err := os.Stat(dir); err == nil {
+			t.Error("it is still there")
 		}
 	}
 }

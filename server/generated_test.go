@@ -6,11 +6,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/tools/skills"
 )
 
 // update writes what the code says into schemas, README and transcripts instead
@@ -200,5 +202,29 @@ func TestDefaultListIsSmall(t *testing.T) {
 	}
 	if len(raw) > maxDefaultList {
 		t.Errorf("the default tools/list has %d bytes, more than %d", len(raw), maxDefaultList)
+	}
+}
+
+// TestConnectLine: what README tells a Perstack runtime to start lists the nine tools
+// of its API, whatever skills there are: its lockfile must not depend on the machine.
+func TestConnectLine(t *testing.T) {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("`perstackBaseSkillCommand = (\\[.*\\])`").FindSubmatch(text)
+	var line []string
+	if m == nil || json.Unmarshal(m[1], &line) != nil || len(line) != 4 || line[2] != "--tools" {
+		t.Fatalf("README.md has no line for Perstack: %s", m)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "skills"), os.DirFS("../testdata/skills")); err != nil {
+		t.Fatal(err)
+	}
+	for list, want := range map[string]int{line[3]: 9, "": 9 + len(skills.Profile.Tools)} {
+		s := newServer(t, Config{Workspace: dir, Tools: []string{list}})
+		if got := len(s.Listed()); got != want {
+			t.Errorf("--tools %s lists %d tools beside skills, not %d", list, got, want)
+		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
 )
 
 // HTTP says how to serve many clients.
@@ -79,6 +81,7 @@ func (s *Server) ServeListener(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	t := s.transport(ctx)
 	defer t.close()
+	defer sandbox.Own(ln.Addr())()
 	web := &http.Server{
 		Handler:           newGuard(s.http, ln.Addr().Network() == "unix", t),
 		ReadHeaderTimeout: headerTime,

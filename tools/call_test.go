@@ -174,8 +174,8 @@ func TestLogsHoldNoArguments(t *testing.T) {
 		}
 	}
 	env, log := newEnv(t)
-	call(t, env, map[string]any{}, func(context.Context, *Env, nothing) (words, error) { panic([]int{}[len(canary)-len(canary):][5]) })
-	if !strings.Contains(log.String(), "index out of range") {
+	call(t, env, map[string]any{}, func(context.Context, *Env, nothing) (words, error) { return words{canary[len(log.String())+50:]}, nil })
+	if !strings.Contains(log.String(), "slice bounds out of range") {
 		t.Errorf("the runtime's own words are gone: %s", log)
 	}
 }

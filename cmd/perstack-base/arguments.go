@@ -111,7 +111,7 @@ func usageOf(tool mcp.Tool) string {
 	example := "perstack-base call " + tool.Name
 	for _, a := range server.Arguments(tool) {
 		if a.Required && obvious[a.Name] == nil {
-			example += " " + a.Name + "=" + sampleValue(a)
+			example += " " + a.Name + "=" + sampleValue(tool.Name, a)
 		}
 	}
 	text := "for example: " + example
@@ -121,17 +121,21 @@ func usageOf(tool mcp.Tool) string {
 	return text
 }
 
-// samples are values for arguments, by name, as a shell takes them.
+// samples are values for arguments, by name, as a shell takes them; those of one
+// tool have its name in front.
 var samples = map[string]string{
+	"readImageFile.path": "shot.png", "readPdfFile.path": "paper.pdf", "view_image.path": "shot.png",
 	"path": "README.md", "file_path": "README.md", "dir_path": ".", "command": "ls", "pattern": "TODO",
 	"text": "hello", "content": "hello", "data": "hello", "oldText": "one", "newText": "two",
 	"patch": `"$(cat change.patch)"`, "steps": `'[{"description": "Build", "status": "pending"}]'`,
 	"skill": "NAME", "skill_name": "NAME", "name": "NAME", "script": "scripts/check.sh",
 }
 
-func sampleValue(a server.Argument) string {
-	if sample, ok := samples[a.Name]; ok {
-		return sample
+func sampleValue(tool string, a server.Argument) string {
+	for _, name := range []string{tool + "." + a.Name, a.Name} {
+		if sample, ok := samples[name]; ok {
+			return sample
+		}
 	}
 	return map[string]string{"integer": "1", "number": "1", "boolean": "true", "array": "'[]'", "object": "'{}'"}[a.Type]
 }

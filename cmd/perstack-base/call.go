@@ -14,14 +14,14 @@ import (
 
 const callExamples = `  perstack-base call readTextFile README.md
   perstack-base call readTextFile path=README.md to=5
-  perstack-base call exec command=ls args='["-l"]'
+  perstack-base call exec ls args='["-l"]'
   perstack-base call shell_command --tools baseagent 'make -j2 | tail'
   perstack-base call todo '{"newTodos": ["Plan", "Build"]}'`
 
 func callCommand(o *options) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "call TOOL [VALUE] [KEY=VALUE ...] | call TOOL JSON",
+		Use:   "call TOOL [JSON | VALUE] [KEY=VALUE ...]",
 		Short: "Call one tool and print its answer",
 		Long: `Call one tool as a client would, and print its text. Arguments are one JSON object, or KEY=VALUE
 pairs; where a tool requires one argument only, its value is enough. Values are JSON, but a text

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,9 +12,12 @@ import (
 // completeFlags offers the values that flags take, wherever they are known.
 func completeFlags(root *cobra.Command) {
 	for name, words := range map[string][]string{
-		"sandbox": sandboxModes, "network": networkModes, "log-level": logLevels, "transport": transports, "tools": selectable(),
+		"sandbox": sandboxModes, "network": networkModes, "log-level": logLevels, "transport": transports,
 	} {
 		complete(root, name, words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	if err := root.RegisterFlagCompletionFunc("tools", completeTools); err != nil {
+		panic(err)
 	}
 	for _, name := range []string{"workspace", "skills"} {
 		complete(root, name, nil, cobra.ShellCompDirectiveFilterDirs)
@@ -27,6 +31,17 @@ func complete(root *cobra.Command, flag string, words []string, directive cobra.
 	if err := root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, directive)); err != nil {
 		panic(err) // there is no such flag
 	}
+}
+
+// completeTools completes the last item of a list of tools.
+func completeTools(_ *cobra.Command, _ []string, begun string) (lists []string, _ cobra.ShellCompDirective) {
+	cut := strings.LastIndexAny(begun, ",-") + 1
+	for _, item := range selectable() {
+		if strings.HasPrefix(item, begun[cut:]) {
+			lists = append(lists, begun[:cut]+item)
+		}
+	}
+	return lists, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // selectable are the items of --tools.

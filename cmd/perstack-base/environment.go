@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/perstack-ai/perstack-base/server"
 )
 
 // envPrefix begins the name of the environment variable that sets a flag.
@@ -33,10 +36,29 @@ func applyEnvironment(shared *pflag.FlagSet) error {
 	return err
 }
 
+// setFromEnvironment gives a flag the value of its variable. A list is separated as
+// PATH is, or by commas; one of addresses, which have colons, by commas alone.
 func setFromEnvironment(flags *pflag.FlagSet, f *pflag.Flag, value string) error {
 	if list, ok := f.Value.(*pathList); ok {
 		f.Changed = true
 		return list.setFromEnvironment(value)
 	}
+	if f.Value.Type() == "stringSlice" && f.Name != "allow-host" && f.Name != "allow-origin" {
+		value = strings.ReplaceAll(value, string(os.PathListSeparator), ",")
+	}
 	return flags.Set(f.Name, value)
+}
+
+// warnMisspelt names each variable that nearly is that of a flag: it would have no
+// effect and nobody would know.
+func warnMisspelt(w io.Writer, shared *pflag.FlagSet) {
+	known := []string{strings.TrimPrefix(tokenEnv, envPrefix)}
+	shared.VisitAll(func(f *pflag.Flag) { known = append(known, strings.TrimPrefix(envName(f.Name), envPrefix)) })
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, envPrefix)
+		if near := server.Nearest(rest, known); ours && near != "" && near != rest {
+			fmt.Fprintf(w, "perstack-base: warning: %s has no effect; did you mean %s%s?\n", name, envPrefix, near)
+		}
+	}
 }

@@ -156,3 +156,17 @@ func splitWords(text string) []string {
 	}
 	return words
 }
+
+// TestFlagDefaults: what --help and README say holds without a flag does hold.
+func TestFlagDefaults(t *testing.T) {
+	root, o := &pflag.FlagSet{}, &options{}
+	o.register(root)
+	if o.web.listen != defaultListen || o.web.transport != "stdio" || o.sandbox != "auto" || o.network != "deny" || o.logLevel != "warn" {
+		t.Errorf("got %+v", o)
+	}
+	root.VisitAll(func(f *pflag.Flag) {
+		if f.Value.String() != f.DefValue {
+			t.Errorf("--%s is %q and says %q", f.Name, f.Value, f.DefValue)
+		}
+	})
+}

@@ -35,7 +35,7 @@ const (
 var transports = []string{"stdio", "http", "sse"}
 
 func (o *web) register(f *pflag.FlagSet) {
-	o.flags = f
+	o.flags, o.listen = f, defaultListen
 	choiceFlag(f, &o.transport, "transport", "WAY", transports, transports[0], "how MCP is spoken: stdio, http (Streamable HTTP at /mcp) or sse (HTTP+SSE at /sse, for old clients)")
 	f.Var(&setting{"ADDRESS", defaultListen, func(text string) error {
 		o.listen = text

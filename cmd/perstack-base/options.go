@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -112,7 +114,9 @@ func absolute(flag string, paths []string) (out []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s %s: there is no such file or directory, so it would permit nothing", flag, path)
+		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
 		out = append(out, path)

@@ -31,7 +31,10 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return applyEnvironment(root.PersistentFlags()) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		warnMisspelt(cmd.ErrOrStderr(), root.PersistentFlags())
+		return applyEnvironment(root.PersistentFlags())
+	}
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if showVersion {
 			return printVersion(cmd.OutOrStdout())

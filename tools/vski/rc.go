@@ -28,31 +28,34 @@ const (
 	restore = "exec 1>&8 2>&9 8>&- 9>&-"
 )
 
-// copyName is the name of the copy of the rc file beside ours, which counts where
-// there is one: what is hidden can look readable.
-const copyName = "rc"
+// The names of the copies of the shell's own files beside ours. A copy counts
+// where there is one: what is hidden can look readable.
+const (
+	rcCopy  = "rc"
+	envCopy = "env"
+)
 
 // startup makes a shell read its rc file before the command; nil for shells
-// without one.
+// without one. The file is that of the user who runs the server: what the call
+// names, commands may have made.
 func startup(shell *sandbox.Shell, in execIn, dir string) *sandbox.Startup {
-	value := func(name string) string {
-		if v, ok := in.Env[name]; ok {
-			return v
-		}
-		v, _ := shell.HostEnv(name)
-		return v
-	}
+	home, _ := shell.HostEnv("HOME")
 	switch path.Base(filepath.ToSlash(in.Shell)) {
 	case "bash":
-		return bashStartup(in, dir, value)
+		return bashStartup(in, dir, home, shell.Unset)
 	case "zsh":
-		return zshStartup(in, dir, value)
+		if zdotdir, _ := shell.HostEnv("ZDOTDIR"); zdotdir != "" {
+			home = zdotdir
+		}
+		return zshStartup(in, dir, home, shell.Unset)
 	}
 	return nil
 }
 
-func bashStartup(in execIn, dir string, value func(string) string) *sandbox.Startup {
-	home := value("HOME")
+// secretsGone takes away what a rc file sets and commands do not get.
+type secretsGone func(names, value string) string
+
+func bashStartup(in execIn, dir, home string, unset secretsGone) *sandbox.Startup {
 	if home == "" {
 		return nil
 	}
@@ -62,35 +65,49 @@ func bashStartup(in execIn, dir string, value func(string) string) *sandbox.Star
 		own, then = "builtin export BASH_ENV="+quote(v), "builtin . "+quote(v)
 	}
 	text := script{
-		begin: own, files: []string{`"${BASH_SOURCE[0]%/*}/` + copyName + `"`, quote(rc)},
+		begin: own, files: []string{`"${BASH_SOURCE[0]%/*}/` + rcCopy + `"`, quote(rc)},
 		save: save, restore: restore,
-		after: reset(in.Env, dir, bashOwn), command: in.Command,
+		after: unset(bashNames, "${!perstack_n-}") + reset(in.Env, dir, bashOwn), command: in.Command,
 	}
 	text.guard = onDebug(text.finish())
-	return &sandbox.Startup{Var: "BASH_ENV", Name: "bashrc", Text: text.String() + then + "\nbuiltin :\n", Copy: rc, CopyName: copyName}
+	return &sandbox.Startup{Var: "BASH_ENV", Name: "bashrc", Text: text.String() + then + "\nbuiltin :\n", Copies: []sandbox.Copy{{From: rc, Name: rcCopy}}}
 }
 
-func zshStartup(in execIn, dir string, value func(string) string) *sandbox.Startup {
-	zdotdir := value("ZDOTDIR")
-	home := zdotdir
-	if home == "" {
-		home = value("HOME")
-	}
+func zshStartup(in execIn, dir, home string, unset secretsGone) *sandbox.Startup {
 	if home == "" {
 		return nil
 	}
 	own := "builtin unset ZDOTDIR"
-	if zdotdir != "" {
-		own = "builtin export ZDOTDIR=" + quote(zdotdir)
+	if v := in.Env["ZDOTDIR"]; v != "" {
+		own = "builtin export ZDOTDIR=" + quote(v)
 	}
-	rc := home + "/.zshrc"
+	rc, env := home+"/.zshrc", home+"/.zshenv"
+	beside := `"${${(%):-%x}:h}/`
 	text := script{
-		begin: own + "\n[[ -r " + quote(home+"/.zshenv") + " ]] && builtin . " + quote(home+"/.zshenv"),
-		files: []string{`"${${(%):-%x}:h}/` + copyName + `"`, quote(rc)},
-		save:  "exec 8>&1 9>&2", restore: "exec 1>&8 2>&9 8>&- 9>&-",
-		after: reset(in.Env, dir, zshOwn), command: in.Command,
+		begin: own + "\nif [[ -f " + beside + envCopy + `" ]]; then builtin . ` + beside + envCopy + `"; elif [[ -f ` + quote(env) + " && -r " + quote(env) + " ]]; then builtin . " + quote(env) + " 2>/dev/null; fi",
+		files: []string{beside + rcCopy + `"`, quote(rc)},
+		save:  save, restore: restore,
+		after: unset(zshNames, "${(P)perstack_n-}") + reset(in.Env, dir, zshOwn), command: in.Command,
 	}
-	return &sandbox.Startup{Var: "ZDOTDIR", InDir: true, Name: ".zshenv", Text: text.String() + "builtin :\n", Copy: rc, CopyName: copyName}
+	return &sandbox.Startup{Var: "ZDOTDIR", InDir: true, Name: ".zshenv", Text: text.String() + "builtin :\n",
+		Copies: []sandbox.Copy{{From: rc, Name: rcCopy}, {From: env, Name: envCopy}}}
+}
+
+// The names of variables, as words of the shells: in zsh the exported ones.
+var (
+	bashNames = bashPrefixes()
+	zshNames  = "${(k)parameters[(R)*export*]}"
+)
+
+// bashPrefixes names all variables: those that begin with each letter.
+func bashPrefixes() string {
+	var b strings.Builder
+	for c := 'A'; c <= 'z'; c++ {
+		if isName(string(c)) {
+			fmt.Fprintf(&b, `"${!%c@}" `, c)
+		}
+	}
+	return b.String()
 }
 
 // A script is what a shell does before the command.

@@ -39,11 +39,17 @@ type world struct {
 
 func newWorld(t *testing.T, mode sandbox.Mode) *world {
 	t.Helper()
-	w := &world{T: t, home: t.TempDir(), ws: t.TempDir()}
+	return newWorldAt(t, server.Config{Workspace: t.TempDir(), Sandbox: mode}, t.TempDir())
+}
+
+func newWorldAt(t *testing.T, cfg server.Config, home string) *world {
+	t.Helper()
+	w := &world{T: t, home: home, ws: cfg.Workspace}
 	t.Setenv("HOME", w.home)
 	t.Setenv("ZDOTDIR", "")
 	os.Unsetenv("ZDOTDIR")
-	s, err := server.New(server.Config{Workspace: w.ws, Tools: []string{"vski"}, Sandbox: mode})
+	cfg.Tools = []string{"vski"}
+	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +148,6 @@ func TestWithoutRCFile(t *testing.T) {
 		w.rc(shell, "PLAIN=plain\n")
 		for _, args := range []map[string]any{
 			{"source_rc": false},
-			{"env": map[string]any{"HOME": w.ws}},
 			{"shell": "sh"},
 		} {
 			args["command"] = `echo "[$PLAIN]"`
@@ -156,8 +161,9 @@ func TestWithoutRCFile(t *testing.T) {
 	})
 }
 
-// HOME and ZDOTDIR of the call say where the rc file is.
-func TestRCFileOfTheCall(t *testing.T) {
+// HOME and ZDOTDIR of the call do not say where the rc file is: commands may have
+// made what they name.
+func TestRCFileIsTheHosts(t *testing.T) {
 	eachShell(t, func(w *world, shell string) {
 		other := t.TempDir()
 		if err := os.WriteFile(filepath.Join(other, "."+shell+"rc"), []byte("PLAIN=other\n"), 0o644); err != nil {
@@ -166,7 +172,7 @@ func TestRCFileOfTheCall(t *testing.T) {
 		w.rc(shell, "PLAIN=plain\n")
 		variable := map[string]string{"bash": "HOME", "zsh": "ZDOTDIR"}[shell]
 		r := w.exec(t.Context(), map[string]any{"command": `echo "$PLAIN $` + variable + `"`, "shell": shell, "env": map[string]any{variable: other}})
-		if r.Stdout != "other "+other+"\n" {
+		if r.Stdout != "plain "+other+"\n" {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -181,6 +187,26 @@ func TestRCFileWhereHomeIsHidden(t *testing.T) {
 			t.Errorf("%v: %+v", env, r)
 		}
 	}
+}
+
+// What the rc file sets passes the filter of the environment, however it is set;
+// what the call sets, and what --pass-env names, is there.
+func TestRCFileSetsNoSecrets(t *testing.T) {
+	eachShell(t, func(w *world, shell string) {
+		w.rc(shell, "export API_KEY=sk-1 apiKey=sk-2 DB_URL=postgres://u:sk-3@h/d PLAIN=plain CALLS_TOKEN=sk-4 OUR_KEY=sk-5\n. "+w.home+"/more\n")
+		if err := os.WriteFile(filepath.Join(w.home, "more"), []byte("export PGPASSWORD=sk-6 MORE_TOKEN=sk-7 MORE=more A_URL=http://a:sk-8@b/\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := w.exec(t.Context(), map[string]any{"command": "env", "shell": shell, "env": map[string]any{"CALLS_TOKEN": "mine"}})
+		for _, want := range []string{"PLAIN=plain\n", "CALLS_TOKEN=mine\n", "MORE=more\n"} {
+			if !strings.Contains(r.Stdout, want) {
+				t.Errorf("%s: no %s in %s", shell, want, r.Stdout)
+			}
+		}
+		if strings.Contains(r.Stdout, "sk-") || r.ExitCode != 0 || r.Stderr != "" {
+			t.Errorf("%s: %+v", shell, r)
+		}
+	})
 }
 
 // An rc file that sets nothing leaves no trace.
@@ -245,4 +271,100 @@ func TestRCFileMeetsTheDeadline(t *testing.T) {
 			os.Remove(started)
 		}
 	})
+}
+
+// TestRCFileIsNoWayOut: finding 1 of the first security review. Whatever links
+// and variables a command lays out, the server copies no file of the host for it.
+func TestRCFileIsNoWayOut(t *testing.T) {
+	const secret = "open sesame"
+	for _, mode := range []sandbox.Mode{sandbox.Auto, sandbox.Isolate} {
+		t.Run(string(mode), func(t *testing.T) {
+			for name, lay := range map[string]func(w *world, target string) map[string]any{
+				"HOME of the call": func(w *world, target string) map[string]any {
+					w.link(target, "x/.bashrc", "x/.zshrc", "x/.zshenv")
+					return map[string]any{"HOME": w.ws + "/x", "ZDOTDIR": w.ws + "/x"}
+				},
+				"ZDOTDIR outside": func(w *world, target string) map[string]any {
+					return map[string]any{"HOME": filepath.Dir(target), "ZDOTDIR": filepath.Dir(target)}
+				},
+			} {
+				t.Run(name, func(t *testing.T) {
+					w := newWorld(t, mode)
+					w.getsNothing(name, secret, lay)
+				})
+			}
+			t.Run("the workspace is HOME", func(t *testing.T) {
+				home := t.TempDir()
+				w := newWorldAt(t, server.Config{Workspace: home, Sandbox: mode}, home)
+				w.getsNothing("link", secret, func(w *world, target string) map[string]any {
+					w.link(target, ".bashrc", ".zshrc", ".zshenv")
+					return nil
+				})
+			})
+			t.Run("--allow-write HOME, flipping", func(t *testing.T) {
+				home := t.TempDir()
+				w := newWorldAt(t, server.Config{Workspace: t.TempDir(), Sandbox: mode, AllowWrite: []string{home}}, home)
+				w.getsNothing("flip", secret, func(w *world, target string) map[string]any {
+					w.exec(t.Context(), map[string]any{"command": "(while :; do ln -sfn " + target + " " + home + "/.bashrc; rm " + home + "/.bashrc; echo : > " + home + "/.bashrc; done) > /dev/null 2>&1 &", "source_rc": false})
+					return nil
+				})
+			})
+			t.Run("a shell that is called zsh", func(t *testing.T) {
+				w := newWorld(t, mode)
+				if err := os.WriteFile(filepath.Join(w.ws, "zsh"), []byte("#!/bin/sh\ncat \"$ZDOTDIR\"/* ~/.zshrc\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				w.rc("zsh", "A_KEY='"+secret+"'\n")
+				r := w.exec(t.Context(), map[string]any{"command": "true", "shell": "./zsh"})
+				if strings.Contains(r.Stdout, secret) || !strings.Contains(r.Stdout, "A_KEY=") {
+					t.Errorf("%+v", r)
+				}
+			})
+		})
+	}
+}
+
+// getsNothing fails when a command finds the content of a file outside in what
+// the server laid down for it, and when it would not without the sandbox.
+func (w *world) getsNothing(name, secret string, lay func(*world, string) map[string]any) {
+	w.Helper()
+	target := filepath.Join(w.TempDir(), "key")
+	if err := os.WriteFile(target, []byte("# "+secret+"\n"), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	env := lay(w, target)
+	for _, shell := range []string{"bash", "zsh"} {
+		if _, err := osexec.LookPath(shell); err != nil {
+			continue
+		}
+		for range 20 {
+			r := w.exec(w.Context(), map[string]any{"shell": shell, "env": env,
+				"command": "cat " + target + " $TMPDIR/.start-*/* $TMPDIR/../etc/start-*/*; true"})
+			if strings.Contains(r.Stdout, secret) {
+				w.Fatalf("%s, %s: the command got %q", name, shell, r.Stdout)
+			}
+		}
+	}
+	free, err := server.New(server.Config{Workspace: w.ws, Tools: []string{"vski"}, Sandbox: sandbox.Off})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer free.Close()
+	open := &world{T: w.T, home: w.home, ws: w.ws, server: free}
+	if r := open.exec(w.Context(), map[string]any{"command": "cat " + target}); !strings.Contains(r.Stdout, secret) {
+		w.Errorf("%s: without the sandbox it cannot be read either: %+v", name, r)
+	}
+}
+
+func (w *world) link(target string, names ...string) {
+	w.Helper()
+	for _, name := range names {
+		path := filepath.Join(w.ws, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			w.Fatal(err)
+		}
+		if err := os.Symlink(target, path); err != nil {
+			w.Fatal(err)
+		}
+	}
 }

@@ -21,13 +21,14 @@ func retErrno(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
 const ownThread = 0x7ead7ead
 
 // A cond looks at the low word of one argument: equal to val after masking, or
-// with any a bit of mask set. not turns it round.
+// with any a bit of mask set, or one of the values in. not turns the first two round.
 type cond struct {
 	arg  int
 	mask uint32 // 0: all bits
 	val  uint32
 	any  bool
 	not  bool
+	in   []uint32
 }
 
 // A clause answers then when every condition holds.
@@ -153,6 +154,10 @@ func (p *program) clause(c clause) {
 	end := len(p.code) + size
 	for _, k := range c.when {
 		p.emit(opLoad, uint32(offArgs+8*k.arg), 0, 0)
+		if k.in != nil {
+			p.oneOf(k.in, end)
+			continue
+		}
 		op, val := uint16(opJeq), k.val
 		if k.any {
 			op, val = opJset, k.mask
@@ -169,11 +174,23 @@ func (p *program) clause(c clause) {
 	p.emit(opRet, c.then, 0, 0)
 }
 
+// oneOf goes on when the loaded word is one of the values, and to end when not.
+func (p *program) oneOf(values []uint32, end int) {
+	for i, v := range values {
+		last := len(values) - 1 - i
+		miss := uint8(0)
+		if last == 0 {
+			miss = uint8(end - len(p.code) - 1)
+		}
+		p.emit(opJeq, v, uint8(last), miss)
+	}
+}
+
 func (k cond) size() int {
 	if !k.any && k.mask != 0 {
 		return 3
 	}
-	return 2
+	return 1 + max(1, len(k.in))
 }
 
 // forThread returns a copy of the filter with the thread's id filled in.

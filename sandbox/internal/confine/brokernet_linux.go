@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -81,9 +81,11 @@ func (q *question) bind() answer {
 		return fail(e)
 	}
 	defer release(false)
-	switch {
-	case domainOf(sock) == unix.AF_UNIX:
+	switch domain := domainOf(sock); {
+	case domain == unix.AF_UNIX:
 		return q.bindUnix(sock, raw)
+	case domain == unix.AF_NETLINK: // the filter admits the one for looking at interfaces and routes
+		return failed(rawBind(sock, raw))
 	case q.broker.domain.confiner.policy.Network:
 		return failed(q.bindAgain(sock, raw))
 	case family != unix.AF_INET && family != unix.AF_INET6:
@@ -108,7 +110,33 @@ func (q *question) bindLoopback(sock int, raw []byte) answer {
 	if !ip.Unmap().IsLoopback() {
 		return q.refuse(unix.EACCES, "listen on "+to.String(), permitNetworkFlag)
 	}
-	return failed(q.bindAgain(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(ip, to.Port()))))
+	defer lockSocket(sock)()
+	err := q.bindAgain(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(ip, to.Port())))
+	if err == nil {
+		err = markBound(sock)
+	}
+	return failed(err)
+}
+
+// boundHere is an option by which the broker marks the sockets that it has bound
+// to loopback. The mark lasts as long as the socket, commands cannot set it, and
+// it has no effect after a bind.
+const boundHere = unix.IP_FREEBIND
+
+func markBound(sock int) error { return unix.SetsockoptInt(sock, unix.IPPROTO_IP, boundHere, 1) }
+
+func isBound(sock int) bool { return isSet(sock, unix.IPPROTO_IP, boundHere) }
+
+// socketLocks keep what the broker does with one socket in order: its state
+// must not change between a look at it and what follows from that.
+var socketLocks [64]sync.Mutex
+
+// lockSocket returns how to unlock.
+func lockSocket(sock int) func() {
+	cookie, _ := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
+	l := &socketLocks[cookie%uint64(len(socketLocks))]
+	l.Lock()
+	return l.Unlock
 }
 
 // bindAgain binds, and once more when the address was held by a socket that
@@ -156,11 +184,10 @@ func (q *question) listen() answer {
 	domain := domainOf(sock)
 	inet := domain == unix.AF_INET || domain == unix.AF_INET6
 	if inet && !c.policy.Network {
-		if a := q.toLoopback(sock, domain); a.err != 0 {
+		if a := q.listenLoopback(sock, domain); a.err != 0 {
 			return a
 		}
-	}
-	if err := unix.Listen(sock, q.arg(1)); err != nil {
+	} else if err := unix.Listen(sock, q.arg(1)); err != nil {
 		return failed(err)
 	}
 	done = true
@@ -172,89 +199,28 @@ func (q *question) listen() answer {
 	return answer{}
 }
 
-// toLoopback sees to it that a socket has a loopback address.
-func (q *question) toLoopback(sock, domain int) answer {
+// listenLoopback listens with a socket that the broker has bound, now or before.
+// Any other has an address that it could lose, and would then listen everywhere.
+func (q *question) listenLoopback(sock, domain int) answer {
+	defer lockSocket(sock)()
 	at, ok := localAddress(sock)
-	switch {
-	case !ok:
-		return fail(unix.EACCES)
-	case at.Port() == 0:
-		return failed(rawBind(sock, inetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0))))
-	case !at.Addr().Unmap().IsLoopback():
-		return q.refuse(unix.EACCES, "listen on "+at.String(), permitNetworkFlag)
+	if ok && at.Port() == 0 {
+		err := rawBind(sock, inetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))
+		if err == nil {
+			err = markBound(sock)
+		}
+		if err != nil {
+			return failed(err)
+		}
+		at, ok = localAddress(sock)
 	}
-	return answer{}
-}
-
-func (q *question) connect() answer {
-	raw, family, e := q.address()
-	if e != 0 {
-		return fail(e)
-	}
-	sock, release, e := q.socketOf(q.arg(0))
-	if e != 0 {
-		return fail(e)
-	}
-	var a answer
-	defer func() { release(a.err == 0 || a.err == unix.EINPROGRESS) }()
-	switch domain := domainOf(sock); {
-	case domain == unix.AF_UNIX && family == unix.AF_UNIX:
-		a = q.connectUnix(sock, raw)
-	case domain == unix.AF_NETLINK, q.broker.domain.confiner.policy.Network && domain != unix.AF_UNIX, family == unix.AF_UNSPEC:
-		a = failed(q.rawConnect(sock, raw))
-	case family == unix.AF_INET || family == unix.AF_INET6:
-		a = q.connectLoopback(sock, raw)
-	default:
-		a = fail(unix.EAFNOSUPPORT)
-	}
-	return a
-}
-
-// connectLoopback connects to a server that the session itself runs.
-func (q *question) connectLoopback(sock int, raw []byte) answer {
-	to, ok := parseInet(raw)
-	if !ok {
+	if !ok || !isBound(sock) {
 		return fail(unix.EINVAL)
 	}
-	ip := to.Addr().Unmap()
-	if !ip.IsLoopback() && !ip.IsUnspecified() {
-		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), permitNetworkFlag)
+	if !at.Addr().Unmap().IsLoopback() {
+		return q.refuse(unix.EACCES, "listen on "+at.String(), permitNetworkFlag)
 	}
-	at, ours, others := q.broker.domain.confiner.ports.find(to.Port(), ip, domainOf(sock))
-	if others {
-		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+
-			", where a server outside the session listens", permitNetworkFlag)
-	}
-	if !ours {
-		return fail(unix.ECONNREFUSED)
-	}
-	return failed(q.rawConnect(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(at, to.Port()))))
-}
-
-// rawConnect connects for as long as the asker waits: a blocking socket gets a
-// time limit and is asked again.
-func (q *question) rawConnect(sock int, raw []byte) error {
-	flags, err := unix.FcntlInt(uintptr(sock), unix.F_GETFL, 0)
-	if err != nil || flags&unix.O_NONBLOCK != 0 {
-		return connectOnce(sock, raw)
-	}
-	old, err := unix.GetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
-	if err != nil || old.Sec != 0 || old.Usec != 0 { // it has a limit of its own
-		return connectOnce(sock, raw)
-	}
-	brief := unix.NsecToTimeval(int64(time.Second))
-	_ = unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &brief)
-	defer func() { _ = unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old) }()
-	for {
-		err := connectOnce(sock, raw)
-		if err != unix.EINPROGRESS && err != unix.EAGAIN && err != unix.EALREADY || !q.valid() {
-			return err
-		}
-	}
-}
-
-func connectOnce(sock int, raw []byte) error {
-	return ignoringEINTR(func() error { return sockaddrCall(unix.SYS_CONNECT, sock, raw) })
+	return failed(unix.Listen(sock, q.arg(1)))
 }
 
 func rawBind(sock int, raw []byte) error { return sockaddrCall(unix.SYS_BIND, sock, raw) }

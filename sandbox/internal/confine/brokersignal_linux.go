@@ -5,8 +5,6 @@ package confine
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -16,10 +14,7 @@ import (
 // kill decides about a signal to one process or one group. The kernel knows the
 // caller's own domain; in the session's others the domain's watcher sends it.
 func (q *question) kill() answer {
-	return q.signal(q.arg(0), unix.Signal(q.arg(1)))
-}
-
-func (q *question) signal(pid int, sig unix.Signal) answer {
+	pid, sig := q.arg(0), unix.Signal(q.arg(1))
 	if pid == -1 || pid == -unix.Getpgrp() {
 		return fail(unix.EPERM)
 	}
@@ -31,6 +26,12 @@ func (q *question) signal(pid int, sig unix.Signal) answer {
 	if err == nil && e != unix.EPERM {
 		return answer{run: true}
 	}
+	return q.signalOthers(pid, sig)
+}
+
+// signalOthers sends a signal into the other domains of the session.
+func (q *question) signalOthers(pid int, sig unix.Signal) answer {
+	mine := q.broker.domain
 	for _, d := range mine.confiner.live() {
 		if d == mine || d.watcher == nil || !d.started.Load() || pid == d.tid {
 			continue
@@ -105,22 +106,30 @@ func (c *Confiner) descends(pid int) bool {
 	return false
 }
 
-// pidfdSignal is kill by descriptor.
+// pidfdSignal is kill by descriptor. The asker could put another descriptor in
+// its place, so it never makes the call itself: the signal goes to the process
+// that was judged, from its domain's watcher, and the kernel judges once more.
 func (q *question) pidfdSignal() answer {
-	info, err := os.ReadFile(q.inProc("fdinfo/%d", q.arg(0)))
-	if err != nil || !q.valid() {
+	const wholeProcess = 2 // PIDFD_SIGNAL_THREAD_GROUP
+	if flags := q.arg(3); flags != 0 && flags != wholeProcess {
+		return fail(unix.EINVAL)
+	}
+	pid, sig := proc.PidfdTarget(q.inProc("fdinfo/%d", q.arg(0))), unix.Signal(q.arg(1))
+	mine := q.broker.domain
+	switch {
+	case pid == 0 || !q.valid():
 		return fail(unix.EBADF)
+	case pid < 0: // it has ended
+		return fail(unix.ESRCH)
+	case mine.watcher == nil:
+		return q.signalDescendant(pid, sig)
+	case pid == mine.tid:
+		return fail(unix.EPERM)
 	}
-	for line := range strings.Lines(string(info)) {
-		if value, ok := strings.CutPrefix(line, "Pid:"); ok {
-			pid, err := strconv.Atoi(strings.TrimSpace(value))
-			if err != nil || pid <= 0 { // it has ended
-				return fail(unix.ESRCH)
-			}
-			return q.signal(pid, unix.Signal(q.arg(1)))
-		}
+	if e, err := mine.watcher.signal(pid, sig); err == nil && e != unix.EPERM {
+		return fail(e)
 	}
-	return fail(unix.EBADF)
+	return q.signalOthers(pid, sig)
 }
 
 // taskSignal comes here only where the kernel does not scope signals: threads

@@ -4,6 +4,7 @@ package confine
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -37,6 +38,10 @@ func (q *question) connectUnix(sock int, raw []byte) answer {
 		return failed(q.rawConnect(sock, raw))
 	}
 	target := q.opened(q.openPath(unix.AT_FDCWD, cString(name), true))
+	if target.e == 0 && servers.isFile(target.fd) {
+		unix.Close(target.fd)
+		return q.refuse(unix.EACCES, "connect to "+target.path+", where the server that runs the commands listens", "")
+	}
 	return q.change(target, "connect to", func() error {
 		return q.rawConnect(sock, unixAddress(fdPath(target.fd)))
 	})
@@ -62,6 +67,7 @@ func unixAddress(path string) []byte {
 type abstractNames struct {
 	mu    sync.Mutex
 	inode map[string]uint64
+	many  int // with how many the dead are forgotten
 }
 
 // add remembers a listening socket if its name is abstract.
@@ -75,7 +81,28 @@ func (a *abstractNames) add(sock int) {
 	if a.inode == nil {
 		a.inode = map[string]uint64{}
 	}
+	if len(a.inode) >= max(a.many, fewNames) {
+		alive := unixInodes()
+		maps.DeleteFunc(a.inode, func(_ string, ino uint64) bool { return !alive[ino] })
+		a.many = 2 * len(a.inode)
+	}
 	a.inode[name] = ino
+}
+
+// fewNames may be kept without asking which of them still exist.
+const fewNames = 64
+
+// unixInodes are all Unix sockets of the machine.
+func unixInodes() map[uint64]bool {
+	table, _ := os.ReadFile("/proc/net/unix")
+	inodes := map[uint64]bool{}
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) >= 7 {
+			ino, _ := strconv.ParseUint(f[6], 10, 64)
+			inodes[ino] = true
+		}
+	}
+	return inodes
 }
 
 func abstractName(sock int) (name string, inode uint64) {
@@ -94,15 +121,5 @@ func (a *abstractNames) has(name string) bool {
 	a.mu.Lock()
 	ino, known := a.inode[name]
 	a.mu.Unlock()
-	if !known {
-		return false
-	}
-	table, _ := os.ReadFile("/proc/net/unix")
-	want := strconv.FormatUint(ino, 10)
-	for line := range strings.Lines(string(table)) {
-		if f := strings.Fields(line); len(f) >= 8 && f[6] == want {
-			return true
-		}
-	}
-	return false
+	return known && unixInodes()[ino]
 }

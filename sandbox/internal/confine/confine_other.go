@@ -4,11 +4,15 @@ package confine
 
 import (
 	"errors"
+	"net"
 	"syscall"
 )
 
 // ErrUnavailable says that commands cannot be confined on this system.
 var ErrUnavailable = errors.New("commands cannot be confined on this system: only Linux on amd64 and arm64 can do it")
+
+// Own does nothing here.
+func Own(net.Addr) (forget func()) { return func() {} }
 
 // Harden does nothing here.
 func Harden() error { return nil }
@@ -60,6 +64,7 @@ func Stage() {}
 type Isolation struct {
 	Policy    Policy
 	Workspace string
+	Files     map[string]string
 }
 
 // An Isolator does not exist here: NewIsolator always fails.

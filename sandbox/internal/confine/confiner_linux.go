@@ -5,7 +5,6 @@ package confine
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -38,7 +37,11 @@ func New(p Policy, o Options) (*Confiner, error) { return newConfiner(p, o, miss
 
 // newConfiner is New without some features of the kernel.
 func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
-	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: resolved(p.Write)}
+	if p.Places == nil {
+		p = p.Pin()
+		defer p.Close()
+	}
+	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.written()}
 	c.kernel = probe().without(without)
 	c.status = sync.OnceValue(c.selfTest)
 	if c.kernel.Landlock == 0 {
@@ -144,15 +147,4 @@ func (c *Confiner) Close() error {
 		unix.Close(c.outer)
 	}
 	return errors.Join(errs...)
-}
-
-// resolved returns paths with links followed, leaving out what does not exist.
-func resolved(paths []string) []string {
-	var out []string
-	for _, p := range paths {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			out = append(out, real)
-		}
-	}
-	return out
 }

@@ -35,7 +35,7 @@ type filterOptions struct {
 func buildFilter(o filterOptions) []unix.SockFilter {
 	rules := make([]rule, 0, 128)
 	for _, part := range [][]rule{
-		refusedRules(), brokeredRules(), socketRules(o), signalRules(o), otherTaskRules(),
+		refusedRules(), brokeredRules(), socketRules(o), optionRules(o), signalRules(o), otherTaskRules(),
 		creationRules(o), legacyRules(),
 	} {
 		rules = append(rules, part...)

@@ -15,6 +15,10 @@ import (
 type Isolation struct {
 	Policy    Policy
 	Workspace string // its perstack is covered, its .git/hooks and .git/config are read only
+
+	// Files are laid over others: the path that commands see, and where its
+	// content is, which no command can write.
+	Files map[string]string
 }
 
 // An Isolator holds the namespaces of one session: a user namespace, a tree of
@@ -47,6 +51,10 @@ func NewIsolator(in Isolation) (*Isolator, error) {
 func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 	if err := prepareProcess(); err != nil {
 		return nil, err
+	}
+	if in.Policy.Places == nil {
+		in.Policy = in.Policy.Pin()
+		defer in.Policy.Close()
 	}
 	i := &Isolator{policy: in.Policy, kernel: kernel, ruleset: -1, cells: map[*Cell]bool{}, files: fileLimit()}
 	i.status = sync.OnceValue(i.selfTest)
@@ -100,8 +108,11 @@ func (i *Isolator) landlock(root string) (err error) {
 		}
 	}
 	grant("/", readRights)
-	for _, path := range append([]string{"/tmp"}, i.policy.Write...) {
+	for _, path := range []string{"/tmp", "/dev/shm"} {
 		grant(path, writeRights)
+	}
+	if err == nil {
+		err = addPlaces(i.ruleset, i.policy.Places, attr.Handled_access_fs)
 	}
 	for _, path := range i.policy.Devices {
 		grant(path, deviceRights)

@@ -189,6 +189,18 @@ func TestSurvivors(t *testing.T) {
 	waitDone(t, second.domain)
 }
 
+// TestPidfdSignals: signals by descriptor arrive, though no command sends one itself.
+func TestPidfdSignals(t *testing.T) {
+	p := newPlace(t)
+	exe, err := os.Executable()
+	must(t, err)
+	for name, without := range map[string]missing{"here": {}, "landlock 5": {landlockAbove: 5}} {
+		if r := p.do(t, confiner(t, p.policy(), without), []string{probeVar + "=pidfd-own"}, exe); r.err != nil {
+			t.Errorf("%s: %v %s", name, r.err, r.out)
+		}
+	}
+}
+
 func TestCloseKillsAll(t *testing.T) {
 	p := newPlace(t)
 	c, err := New(p.policy(), Options{})

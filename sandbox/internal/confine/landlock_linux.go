@@ -62,25 +62,42 @@ func policyAttr(abi int, network bool) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// policyRuleset builds the ruleset of p; the descriptor is used for every command.
+// policyRuleset builds the ruleset of p, which is pinned; the descriptor is used
+// for every command.
 func policyRuleset(p Policy, abi int) (int, error) {
 	attr := policyAttr(abi, p.Network)
 	fd, err := createRuleset(&attr)
 	if err != nil {
 		return -1, err
 	}
-	for _, group := range []struct {
-		paths  []string
-		rights uint64
-	}{{p.Read, readRights}, {p.Write, writeRights}, {p.Devices, deviceRights}} {
-		for _, path := range group.paths {
-			if err := addRule(fd, path, group.rights&attr.Handled_access_fs); err != nil {
-				unix.Close(fd)
-				return -1, err
-			}
+	err = addPlaces(fd, p.Places, attr.Handled_access_fs)
+	for _, path := range p.Devices {
+		if err == nil {
+			err = addRule(fd, path, deviceRights&attr.Handled_access_fs)
 		}
 	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
 	return fd, nil
+}
+
+// addPlaces grants what the descriptors of the places refer to.
+func addPlaces(ruleset int, places []Place, handled uint64) error {
+	for _, place := range places {
+		rights := uint64(readRights)
+		if place.Write {
+			rights = writeRights
+		}
+		if place.Covered {
+			continue
+		}
+		if err := addObject(ruleset, place.fd.number(), place.Real, rights&handled); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outerRuleset only scopes signals: the watcher lives in it, the commands in a
@@ -117,6 +134,11 @@ func addRule(ruleset int, path string, rights uint64) error {
 		return nil // absent or unreachable: nothing to grant
 	}
 	defer unix.Close(fd)
+	return addObject(ruleset, fd, path, rights)
+}
+
+// addObject grants rights below what fd refers to.
+func addObject(ruleset, fd int, path string, rights uint64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return os.NewSyscallError("fstat", err)

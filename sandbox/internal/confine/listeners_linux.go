@@ -4,6 +4,7 @@ package confine
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"sync"
 	"unsafe"
@@ -33,7 +34,15 @@ func (l *listeners) add(sock int) {
 	if l.byPort[at.Port()] == nil {
 		l.byPort[at.Port()] = map[uint64]bool{}
 	}
-	l.byPort[at.Port()][cookie] = true
+	mine := l.byPort[at.Port()]
+	if len(mine) >= fewNames { // most have been closed
+		alive := map[uint64]bool{}
+		for _, s := range listening(at.Port()) {
+			alive[s.cookie] = true
+		}
+		maps.DeleteFunc(mine, func(cookie uint64, _ bool) bool { return !alive[cookie] })
+	}
+	mine[cookie] = true
 }
 
 // find looks for who listens on port at ip (loopback or unspecified) and can be

@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -26,9 +27,9 @@ func arrange(in Isolation) error {
 	if err := enterEmptyRoot("/proc"); err != nil {
 		return err
 	}
-	v := view{grants: map[string]bool{}, links: map[string]string{}}
-	v.collect(in.Policy)
-	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), v.link, mountProc,
+	v := view{grants: map[string]grant{}, links: map[string]string{}}
+	v.collect(in.Policy, in.Files)
+	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), v.lay(in.Files), v.link, mountProc,
 		func() error { return guardWorkspace(in.Workspace) }, leaveOldRoot}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -64,78 +65,64 @@ func leaveOldRoot() error {
 	return setMount("/", 0, unix.MOUNT_ATTR_RDONLY)
 }
 
-// A view is what shall be seen: real paths with whether they may be written, and
-// the links on the way to them.
+// A view is what shall be seen: real paths with what they show, and the links on
+// the way to them.
 type view struct {
-	grants map[string]bool
+	grants map[string]grant
 	links  map[string]string
+}
+
+// A grant is one path of the machine.
+type grant struct {
+	write bool
+	from  string // where it is now
+	id    fileID // zero: whatever is there
 }
 
 // resolver is a directory of the machine's that holds programs' sockets beside
 // the files they read.
 const resolver = "/run/systemd/resolve"
 
-func (v view) collect(p Policy) {
-	for _, path := range p.Read {
-		if path == resolver {
+func (v view) collect(p Policy, instead map[string]string) {
+	for _, place := range append(p.Dropped, p.Places...) {
+		for link, target := range place.Links {
+			v.links[link] = target
+		}
+	}
+	for _, place := range p.Places {
+		switch {
+		case place.Covered, instead[place.Path] != "":
+		case place.Real == resolver:
 			files, _ := filepath.Glob(oldRoot + resolver + "/*.conf") // the pattern is well formed
 			for _, file := range files {
-				v.grant(strings.TrimPrefix(file, oldRoot), false)
+				v.grant(strings.TrimPrefix(file, oldRoot), grant{})
 			}
-			continue
+		default:
+			v.grant(place.Real, grant{place.Write, cmp.Or(place.From, place.Real), place.ID})
 		}
-		v.grant(path, false)
-	}
-	for _, path := range p.Write {
-		v.grant(path, true)
 	}
 }
 
-// grant adds a path. What does not exist is left out; the root stands for all it
-// holds; devices and processes have mounts of their own.
-func (v view) grant(path string, write bool) {
-	real, ok := v.resolve(path)
-	if !ok || below(real, []string{"/proc", "/dev/pts", "/dev/shm", oldRoot}) {
+// grant adds a path. The root stands for all it holds; devices and processes
+// have mounts of their own.
+func (v view) grant(real string, g grant) {
+	if below(real, []string{"/proc", "/dev/pts", "/dev/shm", oldRoot}) {
 		return
 	}
 	if real != "/" && real != "/dev" {
-		v.grants[real] = write || v.grants[real]
+		g.write = g.write || v.grants[real].write
+		v.grants[real] = g
 		return
 	}
 	entries, _ := os.ReadDir(oldRoot + real)
 	for _, entry := range entries {
-		v.grant(filepath.Join(real, entry.Name()), write)
-	}
-}
-
-// resolve follows the links of a path on the machine, and notes each.
-func (v view) resolve(path string) (real string, ok bool) {
-	const maxLinks = 40
-	real = "/"
-	rest := strings.Split(path, "/")
-	for hops := 0; len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		next := filepath.Join(real, name) // real has no links, so .. is what it says
-		info, err := os.Lstat(oldRoot + next)
-		if err != nil {
-			return "", false
-		}
-		if info.Mode()&os.ModeSymlink == 0 {
-			real = next
+		path := filepath.Join(real, entry.Name())
+		if target, err := os.Readlink(oldRoot + path); err == nil {
+			v.links[path] = target
 			continue
 		}
-		target, err := os.Readlink(oldRoot + next)
-		if hops++; err != nil || hops > maxLinks {
-			return "", false
-		}
-		v.links[next] = target
-		if filepath.IsAbs(target) {
-			real = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
+		v.grant(path, grant{write: g.write, from: path})
 	}
-	return real, true
 }
 
 // temporary gives the session a /tmp of its own, unless /tmp itself is granted.
@@ -155,7 +142,7 @@ func (v view) bindAll() error {
 	}
 	sort.Strings(paths)
 	for _, path := range paths {
-		if write, granted := v.above(path); granted && (write || !v.grants[path]) {
+		if write, granted := v.above(path); granted && (write || !v.grants[path].write) {
 			continue
 		}
 		if err := bind(path, v.grants[path]); err != nil {
@@ -169,52 +156,86 @@ func (v view) bindAll() error {
 // may be written.
 func (v view) above(path string) (write, granted bool) {
 	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
-		w, ok := v.grants[dir]
-		write, granted = write || w, granted || ok
+		g, ok := v.grants[dir]
+		write, granted = write || g.write, granted || ok
 	}
 	return write, granted
 }
 
-// bind shows one path of the machine. Directories that this user may not enter
-// are left out, like what does not exist.
-func bind(path string, write bool) error {
-	if err := mountPoint(path); err != nil {
-		return err
-	}
-	err := unix.Mount(oldRoot+path, path, "", unix.MS_BIND|unix.MS_REC, "")
-	if err == unix.EACCES || err == unix.ENOENT {
+// bind shows one path of the machine. What this user may not enter is left out,
+// like what does not exist, or is another object than the policy means.
+func bind(path string, g grant) error {
+	fd, err := openObject(oldRoot+g.from, g.id)
+	if err != nil {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("bind: %w", err)
+	defer unix.Close(fd)
+	if err := mountPoint(path, fd); err != nil {
+		return err
 	}
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
+	}
+	defer unix.Close(tree)
 	attr := uint64(unix.MOUNT_ATTR_NOSUID)
-	if !write {
+	if !g.write {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
 	if !below(path, []string{"/dev"}) {
 		attr |= unix.MOUNT_ATTR_NODEV
 	}
-	return setMount(path, unix.AT_RECURSIVE, attr)
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
+		return fmt.Errorf("mount_setattr (Linux 5.12 has it): %w", err)
+	}
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("move_mount: %w", err)
+	}
+	return nil
 }
 
-// mountPoint makes an empty file or directory like the machine's at the path,
+// openObject opens a path, through no link if it must be a certain object.
+func openObject(path string, id fileID) (int, error) {
+	if id == (fileID{}) {
+		return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || idOf(&st) != id {
+		unix.Close(fd)
+		return -1, unix.ESTALE
+	}
+	return fd, nil
+}
+
+// mountPoint makes an empty file or directory like the open one at the path,
 // where there is none yet.
-func mountPoint(path string) error {
+func mountPoint(path string, fd int) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
 	}
-	info, err := os.Lstat(oldRoot + path)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
+	if isDir(fd) {
 		return os.MkdirAll(path, 0o755)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(path, nil, 0o644)
+}
+
+// lay puts the session's own files over the machine's.
+func (v view) lay(files map[string]string) func() error {
+	return func() error {
+		for path, from := range files {
+			if err := bind(path, grant{from: from}); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		return nil
+	}
 }
 
 func setMount(path string, flags uint, attr uint64) error {
@@ -245,7 +266,7 @@ func (v view) devices(devices []string) func() error {
 			if _, err := os.Stat(oldRoot + path); err != nil {
 				continue
 			}
-			if err := bind(path, true); err != nil {
+			if err := bind(path, grant{write: true, from: path}); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}

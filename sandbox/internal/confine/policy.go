@@ -1,7 +1,6 @@
 package confine
 
 import (
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,77 +9,171 @@ import (
 // A Policy says what commands may reach on this machine. Paths are absolute host
 // paths of files or directories, a directory standing for all below it. What does
 // not exist is skipped; what is not named is refused.
+//
+// A policy names; [Policy.Pin] looks the names up, once, and from then on it
+// means what was found then.
 type Policy struct {
 	Read    []string // read and execute
 	Write   []string // read, execute, write, make, rename, remove
 	Devices []string // read and write devices, but make none
 	Network bool     // all of the network; false: loopback servers of the session only
+
+	// Asked are the paths in Read that the user named. Nothing else in Read may
+	// hold what people keep secret in Home.
+	Asked []string
+	Home  string
+	// Bins are directories of PATH. Not all that lies in or beside one is a
+	// program: Pin finds out what is.
+	Bins []string
+
+	Reasons map[string]string // why a path may be reached
+	Places  []Place           // what the names led to; nil before Pin
+	Dropped []Place           // what is not granted, with the reason
+
+	roots []fileID // the writable places
+	homes []string // the spellings of Home
+}
+
+// A Place is what one path of a policy led to.
+type Place struct {
+	Path   string            // as named
+	Real   string            // where it was found, links resolved
+	Write  bool              // may be written, too
+	Reason string            // why it may be reached, or why not
+	Links  map[string]string // the links on the way, with their targets
+	ID     fileID            // the object itself
+	From   string            // where the object is now
+
+	Covered bool        // by another place: adds nothing
+	fd      *descriptor // open until Close
 }
 
 // Inputs are what the default policy follows from.
 type Inputs struct {
 	Workspace  string
-	Home       string   // of the user who runs the server; may be empty
-	Path       string   // the commands' PATH
-	Private    []string // the session's own HOME and TMPDIR
+	Home       string // of the user who runs the server; may be empty
+	Path       string // the commands' PATH
 	AllowRead  []string
 	AllowWrite []string
 	Network    bool
-	// Resolve follows links, as filepath.EvalSymlinks does; nil: paths are as given.
-	Resolve func(string) (string, error)
+	Users      bool // the real /etc/passwd and /etc/group can be read
 }
 
-var systemRead = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu/store", "/snap",
-	"/run/current-system", "/run/systemd/resolve", "/proc",
-	"/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
+// A group of paths that can be read for one reason.
+type group struct {
+	reason string
+	paths  []string
 }
 
-// etcRead are the files of /etc that programs need and that hold no secret:
-// never passwd, shadow or keys.
-var etcRead = []string{
+// system is what the operating system is made of.
+var system = []group{
+	{"programs and libraries of the system", []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu/store", "/snap", "/run/current-system"}},
+	{"names of hosts", []string{"/run/systemd/resolve"}},
+	{"processes and the machine's size", []string{"/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage"}},
+	{"installed packages", []string{"/var/lib/dpkg", "/var/lib/apt/lists", "/var/cache/apt"}},
+}
+
+// etc are the files of /etc that programs need and that hold no secret: never
+// shadow, keys or passwords.
+var etc = group{"settings of the system that hold no secret", []string{
 	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld.so.preload", "ld-musl-x86_64.path", "ld-musl-aarch64.path",
 	"ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf",
 	"pki/ca-trust", "ca-certificates", "ca-certificates.conf", "crypto-policies",
 	"alternatives", "localtime", "timezone", "locale.conf", "locale.alias", "default/locale",
 	"hosts", "host.conf", "hostname", "resolv.conf", "nsswitch.conf", "gai.conf", "protocols", "services", "rpc", "ethertypes",
 	"gitconfig", "gitattributes", "os-release", "debian_version", "lsb-release", "redhat-release", "fedora-release",
-	"alpine-release", "arch-release", "system-release", "mime.types", "magic", "terminfo", "inputrc", "nanorc", "vim",
+	"alpine-release", "arch-release", "system-release", "machine-id", "mime.types", "magic", "terminfo", "inputrc", "nanorc", "vim",
 	"bash.bashrc", "bashrc", "bash_completion.d", "profile", "profile.d", "zsh", "zshrc", "zshenv", "shells",
-	"fonts", "mtab", "xattr.conf", "papersize", "manpath.config",
+	"fonts", "mtab", "xattr.conf", "papersize", "manpath.config", "opt", "dpkg", "chromium", "chromium.d", "chromium-browser",
+	"apt/sources.list", "apt/sources.list.d", "apt/preferences.d", "apt/trusted.gpg.d",
 	"python3", "python3.*", "perl", "java*", "maven", "gradle", "ImageMagick-6", "ImageMagick-7", "texmf", "php",
+}}
+
+// users are the names of users and groups.
+var users = group{"names of users and groups", []string{"passwd", "group"}}
+
+// home are files and directories of HOME that tools look for and that hold no secret.
+var home = []group{
+	{"your git identity", []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"}},
+	{"packages downloaded before", []string{"go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git"}},
+	{"Rust's toolchains", []string{".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes"}},
 }
 
-// homeRead are the configuration files under HOME that tools look for and that
-// hold no secret.
-var homeRead = []string{
-	".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes",
-	".bashrc", ".bash_profile", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc",
-	".rustup", "go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git", ".cargo/config.toml", ".cargo/bin", ".cargo/env",
+// secrets are the parts of HOME where people keep keys, tokens and passwords. No
+// path of a policy may hold one or lie in one, unless the user asked for it.
+var secrets = []string{
+	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf",
+	".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".kshrc", ".cshrc", ".tcshrc",
+	".env", ".envrc", ".password-store", ".local/share/keyrings", ".mozilla", ".cargo/credentials", ".cargo/credentials.toml", ".cargo/config", ".cargo/config.toml",
 }
 
-// defaultDevices are the devices that every program may expect.
+// DefaultDevices are the devices that every program may expect.
 var defaultDevices = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/pts",
 }
 
 // DefaultPolicy returns what commands need to work in a workspace and no more.
 func DefaultPolicy(in Inputs) Policy {
-	p := Policy{Devices: slices.Clone(defaultDevices), Network: in.Network}
-	p.Read = slices.Clone(systemRead)
-	for _, name := range etcRead {
-		p.Read = append(p.Read, expand("/etc/"+name)...)
+	p := Policy{Devices: slices.Clone(defaultDevices), Network: in.Network, Home: in.Home, Asked: absolutes(in.AllowRead), Reasons: map[string]string{}}
+	if p.Home == "/" || !filepath.IsAbs(p.Home) {
+		p.Home = ""
 	}
-	if in.Home != "" && in.Home != "/" {
-		for _, name := range homeRead {
-			p.Read = append(p.Read, filepath.Join(in.Home, name))
+	for _, g := range system {
+		p.read(g.reason, "", g.paths)
+	}
+	p.read(etc.reason, "/etc", etc.paths)
+	if in.Users {
+		p.read(users.reason, "/etc", users.paths)
+	}
+	if p.Home != "" {
+		for _, g := range home {
+			p.read(g.reason, p.Home, g.paths)
 		}
 	}
-	p.Read = append(p.Read, toolchains(in)...)
-	p.Read = append(p.Read, in.AllowRead...)
-	p.Write = append(append([]string{in.Workspace, "/dev/shm"}, in.Private...), in.AllowWrite...)
-	p.Read, p.Write = in.spellings(p.Read), in.spellings(p.Write)
+	p.read("--allow-read", "", p.Asked)
+	p.Bins = absolutes(filepath.SplitList(in.Path))
+	p.write("the workspace", in.Workspace)
+	p.write("shared memory", "/dev/shm")
+	p.write("--allow-write", in.AllowWrite...)
+	p.tidy()
 	return p
+}
+
+// read adds paths below dir, which may hold wildcards when dir is given.
+func (p *Policy) read(reason, dir string, paths []string) {
+	for _, path := range paths {
+		found := []string{path}
+		if dir != "" {
+			found = expand(filepath.Join(dir, path))
+		}
+		for _, path := range found {
+			p.Read = append(p.Read, path)
+			p.because(path, reason)
+		}
+	}
+}
+
+func (p *Policy) write(reason string, paths ...string) {
+	for _, path := range absolutes(paths) {
+		p.Write = append(p.Write, path)
+		p.because(path, reason)
+	}
+}
+
+// because keeps the first reason.
+func (p *Policy) because(path, reason string) {
+	if _, ok := p.Reasons[path]; !ok {
+		p.Reasons[path] = reason
+	}
+}
+
+// tidy sorts the paths and removes repetitions.
+func (p *Policy) tidy() {
+	for _, list := range []*[]string{&p.Read, &p.Write} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
 }
 
 // expand lists what a name with a wildcard stands for; a name without is itself.
@@ -92,79 +185,32 @@ func expand(pattern string) []string {
 	return found
 }
 
-// spellings adds the places that links lead to, and removes repetitions.
-func (in Inputs) spellings(paths []string) []string {
-	var out []string
-	for _, p := range paths {
-		if !filepath.IsAbs(p) {
-			continue
-		}
-		p = filepath.Clean(p)
-		out = append(out, p)
-		if in.Resolve != nil {
-			if real, err := in.Resolve(p); err == nil && real != p {
-				out = append(out, real)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// toolchains returns the prefixes of the programs on PATH: the directory itself
-// and, when it is the bin of an installation, the installation.
-func toolchains(in Inputs) []string {
-	var out []string
-	for _, dir := range filepath.SplitList(in.Path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		dirs := []string{filepath.Clean(dir)}
-		if in.Resolve != nil {
-			if real, err := in.Resolve(dir); err == nil {
-				dirs = append(dirs, real)
-			}
-		}
-		for _, d := range dirs {
-			out = append(out, prefixes(d, in.Home)...)
+// absolutes are the absolute ones of paths, clean.
+func absolutes(paths []string) (out []string) {
+	for _, path := range paths {
+		if filepath.IsAbs(path) {
+			out = append(out, filepath.Clean(path))
 		}
 	}
 	return out
 }
 
-// narrow are installations whose directory also holds secrets (credentials of
-// registries, key rings), with the parts that programs need.
-var narrow = map[string][]string{
-	".cargo": {"bin", "env"},
-	".local": {"bin", "lib", "share/uv", "share/pipx", "share/mise", "share/fnm", "share/pnpm", "share/virtualenv"},
-}
-
-func prefixes(dir, home string) []string {
-	parent := path.Dir(dir)
-	if base := path.Base(dir); base != "bin" && base != "sbin" && base != "shims" {
-		return one(dir, home)
-	}
-	if parts, ok := narrow[path.Base(parent)]; ok {
-		out := []string{dir}
-		for _, part := range parts {
-			out = append(out, path.Join(parent, part))
+// secret reports whether path holds, is, or lies in what people keep secret.
+func (p Policy) secret(path string) bool {
+	for _, dir := range p.homes {
+		for _, name := range home[0].paths {
+			if path == filepath.Join(dir, name) {
+				return false
+			}
 		}
-		return out
+		for _, name := range secrets {
+			name = filepath.Join(dir, name)
+			if below(path, []string{name}) || below(name, []string{path}) {
+				return true
+			}
+		}
 	}
-	return append(one(dir, home), one(parent, home)...)
-}
-
-// one returns dir unless it would open far more than a toolchain: the root, HOME,
-// or what either lies in.
-func one(dir, home string) []string {
-	if dir == "/" || home != "" && below(home, []string{dir}) {
-		return nil
-	}
-	switch dir {
-	case "/etc", "/var", "/home", "/root", "/run", "/tmp", "/dev", "/mnt", "/media", "/srv":
-		return nil
-	}
-	return []string{dir}
+	return false
 }
 
 // Allows reports whether commands may read (or with write, change) path, an

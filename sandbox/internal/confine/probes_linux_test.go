@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -99,8 +101,12 @@ func inet(addrVar string) *unix.SockaddrInet4 {
 }
 
 var probeTable = map[string]escape{
-	"attack":    {try: attackAll},
-	"inherited": {try: func() error { _, err := unix.Read(number("PROBE_FD"), make([]byte, 6)); return err }},
+	"attack":     {try: attackAll},
+	"steer":      {try: func() error { return ways[os.Getenv("PROBE_WAY")]() }},
+	"pidfd-own":  {try: pidfdOwn},
+	"dial":       {try: func() error { _, err := net.Dial(os.Getenv("PROBE_NETWORK"), os.Getenv("PROBE_ADDRESS")); return err }},
+	"disconnect": {try: listenDisconnected},
+	"inherited":  {try: func() error { _, err := unix.Read(number("PROBE_FD"), make([]byte, 6)); return err }},
 	// files
 	"read":          {try: func() error { _, err := os.ReadFile(outside("secret")); return err }},
 	"list":          {try: func() error { _, err := os.ReadDir(outside("")); return err }},
@@ -381,6 +387,22 @@ func pidfdGetfd() error {
 	}
 	_, err = unix.PidfdGetfd(fd, 0, 0)
 	return err
+}
+
+// pidfdOwn ends a child by its descriptor.
+func pidfdOwn() error {
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		return err
+	}
+	if err := pidfdSignal(child.Process.Pid, unix.SIGTERM); err != nil {
+		return err
+	}
+	_ = child.Wait()
+	if child.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGTERM {
+		return errors.New("it ended otherwise")
+	}
+	return nil
 }
 
 func pidfdSignal(pid int, sig unix.Signal) error {

@@ -213,7 +213,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%s %v", b, err)
 	}
 	open := p.policy()
-	open.Read = append(open.Read, "/")
+	open.Read, open.Asked = append(open.Read, "/"), append(open.Asked, "/")
 	if s := confiner(t, open, missing{}).Status(); s.Files.Proven || s.Enforced() {
 		t.Errorf("a policy that opens everything is said to confine: %+v", s.Files)
 	}

@@ -9,6 +9,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"runtime/debug"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/draw"
@@ -20,7 +21,7 @@ const (
 	MaxWidth      = 2048      // pixels; more is scaled down
 	MaxHeight     = 768       // pixels
 	MaxFileBytes  = 15 << 20  // of the file
-	MaxPixels     = 50e6      // by the header: decoding costs four bytes and more for each
+	MaxPixels     = 50e6      // by the header; see also MaxDecodedBytes
 	maxSentBytes  = 3_750_000 // of what is sent: 5 MB in base64, what model APIs take
 	jpegQuality   = 85
 	decodesAtOnce = 1 // so that a burst of calls costs the memory of one image
@@ -67,17 +68,17 @@ func View(file io.ReaderAt, size int64) (*Image, error) {
 	if size > MaxFileBytes {
 		return nil, &TooLargeError{fmt.Sprintf("at most %d MiB", MaxFileBytes>>20)}
 	}
+	decoding <- struct{}{}
+	defer func() { <-decoding }()
 	data, err := io.ReadAll(io.NewSectionReader(file, 0, size))
 	if err != nil {
 		return nil, err
 	}
-	decoding <- struct{}{}
-	defer func() { <-decoding }()
 	return view(typ, data)
 }
 
 func view(typ Type, data []byte) (*Image, error) {
-	width, height, err := header(typ, data)
+	width, height, model, err := header(typ, data)
 	if err != nil || width <= 0 || height <= 0 {
 		return nil, &UnsupportedError{typ}
 	}
@@ -87,6 +88,13 @@ func view(typ Type, data []byte) (*Image, error) {
 	if typ == WebP && fits(width, height, len(data)) && isAnimation(data) {
 		// Models take it as it is; there is no decoder to hold it against.
 		return &Image{Type: WebP, Data: data, Width: width, Height: height, SentWidth: width, SentHeight: height}, nil
+	}
+	need := decodedBytes(typ, data, model, width, height)
+	if need > MaxDecodedBytes {
+		return nil, &TooLargeError{fmt.Sprintf("at most %d MiB when decoded; this one takes %.0f", MaxDecodedBytes>>20, need/(1<<20))}
+	}
+	if need > collectFrom {
+		defer debug.FreeOSMemory()
 	}
 	pixels, err := decode(typ, data)
 	if err != nil {
@@ -101,11 +109,22 @@ func view(typ Type, data []byte) (*Image, error) {
 	}
 	out := &Image{Type: typ, Data: data, Width: width, Height: height}
 	out.SentWidth, out.SentHeight = fit(width, height)
+	if out.Resized() {
+		w, h := out.SentWidth, out.SentHeight
+		if turn.swapsSides() {
+			w, h = h, w
+		}
+		pixels = reduce(pixels, w, h)
+	}
 	if err := out.encode(pixels, turn); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
+
+// collectFrom is how large a decoded picture is given back to the system at once:
+// the next one must not come on top of it.
+const collectFrom = 32 << 20
 
 // fits tells whether an image can be sent without scaling.
 func fits(width, height, bytes int) bool {
@@ -178,15 +197,15 @@ func scale(picture image.Image, width, height int) image.Image {
 }
 
 // header returns the size that the file claims, without decoding it.
-func header(typ Type, data []byte) (width, height int, err error) {
+func header(typ Type, data []byte) (width, height int, model color.Model, err error) {
 	if w, ok := parseWebP(data); ok && typ == WebP {
-		return w.width, w.height, nil
+		return w.width, w.height, nil, nil
 	}
 	configs := map[Type]func(io.Reader) (image.Config, error){
 		PNG: png.DecodeConfig, JPEG: jpeg.DecodeConfig, GIF: gif.DecodeConfig, WebP: webp.DecodeConfig, BMP: bmp.DecodeConfig,
 	}
 	c, err := configs[typ](bytes.NewReader(data))
-	return c.Width, c.Height, err
+	return c.Width, c.Height, c.ColorModel, err
 }
 
 // decode returns the picture, the first frame of an animation.
@@ -213,7 +232,13 @@ func isAnimation(data []byte) bool {
 // decodeWebP decodes a WebP, of an animation the first frame on its whole canvas.
 func decodeWebP(data []byte) (image.Image, error) {
 	w, ok := parseWebP(data)
-	if !ok || !w.animated {
+	if !ok {
+		return webp.Decode(bytes.NewReader(data))
+	}
+	if !w.animated {
+		if err := checkPicture(w.chunks, w.width, w.height); err != nil {
+			return nil, err
+		}
 		return webp.Decode(bytes.NewReader(data))
 	}
 	frame, err := w.firstFrame()

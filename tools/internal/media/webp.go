@@ -65,10 +65,40 @@ func (w webpFile) firstFrame() (f webpFrame, err error) {
 		if f.x+f.width > w.width || f.y+f.height > w.height {
 			return f, errors.New("the first frame leaves the canvas")
 		}
+		if err = checkPicture(body[headerBytes:], f.width, f.height); err != nil {
+			return f, err
+		}
 		f.still, err = stillWebP(body[headerBytes:], f.width, f.height)
 		return f, err
 	}
 	return f, errNoFrame
+}
+
+// checkPicture holds the size that the picture itself claims against that of the
+// header around it, by which it was judged: what is decoded is the picture.
+func checkPicture(chunks []byte, width, height int) error {
+	for len(chunks) > 0 {
+		name, body, rest, err := nextChunk(chunks)
+		if err != nil {
+			return err
+		}
+		var w, h int
+		switch {
+		case name == "VP8 " && len(body) >= 10:
+			w, h = int(binary.LittleEndian.Uint16(body[6:])&0x3FFF), int(binary.LittleEndian.Uint16(body[8:])&0x3FFF)
+		case name == "VP8L" && len(body) >= 5:
+			bits := binary.LittleEndian.Uint32(body[1:])
+			w, h = int(bits&0x3FFF)+1, int(bits>>14&0x3FFF)+1
+		default:
+			chunks = rest
+			continue
+		}
+		if w != width || h != height {
+			return errors.New("the picture has another size than its header")
+		}
+		return nil
+	}
+	return errNoFrame
 }
 
 // stillWebP makes a WebP of its own of the chunks of a frame.

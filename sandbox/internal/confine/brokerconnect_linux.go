@@ -1,0 +1,126 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func (q *question) connect() answer {
+	raw, family, e := q.address()
+	if e != 0 {
+		return fail(e)
+	}
+	sock, release, e := q.socketOf(q.arg(0))
+	if e != 0 {
+		return fail(e)
+	}
+	var a answer
+	defer func() { release(a.err == 0 || a.err == unix.EINPROGRESS) }()
+	switch domain := domainOf(sock); {
+	case domain == unix.AF_UNIX && family == unix.AF_UNIX:
+		a = q.connectUnix(sock, raw)
+	case domain == unix.AF_NETLINK:
+		a = failed(connectOnce(sock, raw))
+	case q.broker.domain.confiner.policy.Network && domain != unix.AF_UNIX:
+		a = q.connectAnywhere(sock, raw)
+	case family == unix.AF_INET || family == unix.AF_INET6:
+		a = q.connectLoopback(sock, raw)
+	default:
+		a = fail(unix.EAFNOSUPPORT)
+	}
+	return a
+}
+
+// connectLoopback connects to a server that the session itself runs.
+func (q *question) connectLoopback(sock int, raw []byte) answer {
+	to, ok := parseInet(raw)
+	if !ok {
+		return fail(unix.EINVAL)
+	}
+	ip := to.Addr().Unmap()
+	if !ip.IsLoopback() && !ip.IsUnspecified() {
+		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), permitNetworkFlag)
+	}
+	at, ours, others := q.broker.domain.confiner.ports.find(to.Port(), ip, domainOf(sock))
+	if others {
+		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+
+			", where a server outside the session listens", permitNetworkFlag)
+	}
+	if !ours {
+		return fail(unix.ECONNREFUSED)
+	}
+	if steered(sock) {
+		return q.refuse(unix.EACCES, "connect by a socket that does not send to the address it is given", permitNetworkFlag)
+	}
+	return failed(q.rawConnect(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(at, to.Port()))))
+}
+
+// connectAnywhere connects where the network is open: anywhere but to the server
+// itself, on which a command could open a session that outlives its own.
+func (q *question) connectAnywhere(sock int, raw []byte) answer {
+	if servers.at(raw) {
+		to, _ := parseInet(raw)
+		return q.refuse(unix.EACCES, "connect to "+to.String()+", where the server that runs the commands listens", "")
+	}
+	return failed(q.rawConnect(sock, raw))
+}
+
+// brief is how long a connect may block, in which it holds a thread of ours.
+var brief = unix.NsecToTimeval(int64(time.Millisecond))
+
+// waits bounds the connects of all commands that wait for the other side.
+var waits = make(chan struct{}, 512)
+
+// rawConnect connects for as long as the asker waits, and no longer than its
+// socket says. It asks again and again: between the questions it holds no thread.
+func (q *question) rawConnect(sock int, raw []byte) error {
+	flags, err := unix.FcntlInt(uintptr(sock), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_NONBLOCK != 0 {
+		return connectOnce(sock, raw)
+	}
+	limit, err := connectBriefly(sock, raw)
+	if !unfinished(err) {
+		return err
+	}
+	select {
+	case waits <- struct{}{}:
+		defer func() { <-waits }()
+	default:
+		return err
+	}
+	for began := time.Now(); unfinished(err); _, err = connectBriefly(sock, raw) {
+		waited := time.Since(began)
+		if limit > 0 && waited > limit || !q.valid() {
+			return err
+		}
+		time.Sleep(min(max(waited/4, time.Millisecond), 200*time.Millisecond))
+	}
+	return err
+}
+
+// unfinished is the error of a connect whose time was over.
+func unfinished(err error) bool {
+	return err == unix.EINPROGRESS || err == unix.EAGAIN || err == unix.EALREADY
+}
+
+// connectBriefly connects with a time limit of ours in the place of the asker's,
+// which it returns, 0 for none.
+func connectBriefly(sock int, raw []byte) (limit time.Duration, err error) {
+	defer lockSocket(sock)()
+	old, err := unix.GetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
+	if err != nil {
+		return 0, err
+	}
+	_ = unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &brief) // fails on no socket
+	err = connectOnce(sock, raw)
+	_ = unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old)
+	return time.Duration(old.Nano()), err
+}
+
+func connectOnce(sock int, raw []byte) error {
+	return ignoringEINTR(func() error { return sockaddrCall(unix.SYS_CONNECT, sock, raw) })
+}

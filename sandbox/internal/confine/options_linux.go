@@ -1,0 +1,104 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where a packet goes is not settled by the address alone that the broker
+// judges: socket options choose the interface, the route, the headers. So what
+// commands may set is a list, and what steers is not on it.
+
+// A level is a level of setsockopt(2) with some of its options.
+type level struct {
+	level   uint32
+	options []uint32
+}
+
+// settable are the options that programs set: none of them says where a packet
+// goes, or has a connection made by a send.
+var settable = []level{
+	{unix.SOL_SOCKET, []uint32{
+		unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_BROADCAST, unix.SO_KEEPALIVE, unix.SO_OOBINLINE, unix.SO_LINGER,
+		unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDLOWAT, unix.SO_RCVLOWAT, unix.SO_PRIORITY, unix.SO_MAX_PACING_RATE,
+		unix.SO_SNDTIMEO, unix.SO_RCVTIMEO, unix.SO_SNDTIMEO_NEW, unix.SO_RCVTIMEO_NEW,
+		unix.SO_TIMESTAMP, unix.SO_TIMESTAMPNS, unix.SO_TIMESTAMP_NEW, unix.SO_TIMESTAMPNS_NEW,
+		unix.SO_PASSCRED, unix.SO_PASSSEC, unix.SO_PASSPIDFD, unix.SO_PASSRIGHTS, unix.SO_PEEK_OFF, unix.SO_ZEROCOPY}},
+	{unix.IPPROTO_TCP, []uint32{
+		unix.TCP_NODELAY, unix.TCP_CORK, unix.TCP_MAXSEG, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT,
+		unix.TCP_SYNCNT, unix.TCP_LINGER2, unix.TCP_DEFER_ACCEPT, unix.TCP_WINDOW_CLAMP, unix.TCP_QUICKACK,
+		unix.TCP_CONGESTION, unix.TCP_THIN_LINEAR_TIMEOUTS, unix.TCP_THIN_DUPACK, unix.TCP_USER_TIMEOUT,
+		unix.TCP_NOTSENT_LOWAT, unix.TCP_INQ}},
+	{unix.IPPROTO_IP, []uint32{
+		unix.IP_TOS, unix.IP_TTL, unix.IP_MTU_DISCOVER, unix.IP_RECVERR, unix.IP_RECVTTL, unix.IP_RECVTOS,
+		unix.IP_BIND_ADDRESS_NO_PORT}},
+	{unix.IPPROTO_IPV6, []uint32{
+		unix.IPV6_V6ONLY, unix.IPV6_TCLASS, unix.IPV6_UNICAST_HOPS, unix.IPV6_MTU_DISCOVER, unix.IPV6_RECVERR,
+		unix.IPV6_RECVTCLASS, unix.IPV6_RECVHOPLIMIT}},
+}
+
+// steering are the options that send packets elsewhere than their address says.
+var steering = []level{
+	{unix.SOL_SOCKET, []uint32{unix.SO_BINDTODEVICE, unix.SO_BINDTOIFINDEX, unix.SO_MARK, unix.SO_DONTROUTE}},
+	{unix.IPPROTO_IP, []uint32{unix.IP_OPTIONS, unix.IP_UNICAST_IF}},
+	{unix.IPPROTO_IPV6, []uint32{
+		unix.IPV6_RTHDR, unix.IPV6_HOPOPTS, unix.IPV6_DSTOPTS, unix.IPV6_RTHDRDSTOPTS, unix.IPV6_PKTINFO,
+		unix.IPV6_2292PKTOPTIONS, unix.IPV6_UNICAST_IF}},
+}
+
+// headers are those that put foreign headers into packets. They stay refused
+// where the network is open: nothing but an attack needs them.
+var headers = []level{
+	{unix.IPPROTO_IP, []uint32{unix.IP_OPTIONS}},
+	{unix.IPPROTO_IPV6, []uint32{
+		unix.IPV6_RTHDR, unix.IPV6_HOPOPTS, unix.IPV6_DSTOPTS, unix.IPV6_RTHDRDSTOPTS, unix.IPV6_2292PKTOPTIONS}},
+}
+
+// optionRules let the settable options through. The answer to any other is that
+// of a kernel that does not know it, with which programs go on.
+func optionRules(o filterOptions) []rule {
+	set := rule{nr: unix.SYS_SETSOCKOPT, otherwise: retErrno(unix.ENOPROTOOPT)}
+	listed, then := settable, uint32(retAllow)
+	if o.network {
+		listed, then, set.otherwise = headers, set.otherwise, retAllow
+	} else { // what a netlink socket can be told concerns itself
+		set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: unix.SOL_NETLINK}}, then: retAllow})
+	}
+	for _, l := range listed {
+		set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: l.level}, {arg: 2, in: l.options}}, then: then})
+	}
+	return []rule{set}
+}
+
+// steered reports whether a socket would not send to where its address says. The
+// filter keeps commands from making one; this is what the broker sees for itself.
+func steered(sock int) bool {
+	for _, l := range steering {
+		for _, option := range l.options {
+			if isSet(sock, l.level, option) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isSet reports whether an option has a value other than nothing.
+func isSet(sock int, level, option uint32) bool {
+	var value [256]byte
+	size := uint32(len(value))
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(sock), uintptr(level), uintptr(option),
+		uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
+	if e != 0 {
+		return false
+	}
+	for _, b := range value[:size] {
+		if b != 0 {
+			return true
+		}
+	}
+	return false
+}

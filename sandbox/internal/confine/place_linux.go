@@ -1,0 +1,482 @@
+package confine
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A fileID is what the kernel knows an object by, as long as somebody has it open.
+type fileID struct{ Dev, Ino uint64 }
+
+// A descriptor holds an object, whatever happens to its names: O_PATH.
+type descriptor struct{ file *os.File }
+
+func (d *descriptor) number() int { return int(d.file.Fd()) }
+
+// path names the object wherever it was moved.
+func (d *descriptor) path() string { return "/proc/self/fd/" + strconv.Itoa(d.number()) }
+
+func (d *descriptor) close() {
+	if d != nil {
+		d.file.Close()
+	}
+}
+
+// errWritable: a path leads through a place that commands can write, so they
+// decide where it leads.
+var errWritable = errors.New("lies in a directory that commands can write: no link out of it counts")
+
+// A walker opens paths one component at a time, following links, and goes
+// nowhere through one of the barriers.
+type walker struct {
+	barriers []fileID
+	place    Place
+	at       int // descriptor of where it is
+	isDir    bool
+	hops     int
+}
+
+const maxLinks = 40
+
+// walk opens a path. The caller closes the place's descriptor. What was met on
+// the way is told also when it fails.
+func walk(path string, barriers []fileID) (Place, error) {
+	w := walker{barriers: barriers, at: -1, place: Place{Path: path, Links: map[string]string{}}}
+	err := w.restart()
+	for rest := strings.Split(path, "/"); err == nil && len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		var link string
+		if link, err = w.step(name); link != "" {
+			rest = append(strings.Split(link, "/"), rest...)
+		}
+	}
+	if err != nil {
+		if w.at >= 0 {
+			unix.Close(w.at)
+		}
+		return w.place, err
+	}
+	w.place.fd = &descriptor{os.NewFile(uintptr(w.at), w.place.Real)}
+	return w.place, nil
+}
+
+// restart goes to the root.
+func (w *walker) restart() error {
+	w.place.Real = "/"
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return w.enter(fd)
+}
+
+// enter makes fd the place where it is.
+func (w *walker) enter(fd int) error {
+	if w.at >= 0 {
+		unix.Close(w.at)
+	}
+	w.at = fd
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	w.isDir = st.Mode&unix.S_IFMT == unix.S_IFDIR
+	w.place.ID = idOf(&st)
+	if slices.Contains(w.barriers, w.place.ID) {
+		return errWritable
+	}
+	return nil
+}
+
+func idOf(st *unix.Stat_t) fileID { return fileID{uint64(st.Dev), st.Ino} }
+
+// step goes to a name in the directory where it is, or returns the target of
+// the link that bears it.
+func (w *walker) step(name string) (link string, err error) {
+	if name == "" || name == "." {
+		return "", nil
+	}
+	if !w.isDir {
+		return "", unix.ENOTDIR
+	}
+	next := filepath.Join(w.place.Real, name)
+	if name != ".." && w.place.Real == "/proc" {
+		return "", unix.ENOENT // what lies there is another for everyone who looks
+	}
+	fd, err := unix.Openat(w.at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	if link, err = readlink(fd); err != nil {
+		w.place.Real = next
+		return "", w.enter(fd)
+	}
+	unix.Close(fd)
+	if w.hops++; w.hops > maxLinks {
+		return "", unix.ELOOP
+	}
+	w.place.Links[next] = link
+	if filepath.IsAbs(link) {
+		err = w.restart()
+	}
+	return link, err
+}
+
+// readlink reads an open link; what is none is an error.
+func readlink(fd int) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// Pin looks up what the policy names and keeps it open until [Policy.Close]. A
+// path to be read that leads through a writable place is dropped: commands could
+// make it lead anywhere, and they can read there anyway.
+func (p Policy) Pin() Policy {
+	names := p
+	p.Read, p.Write, p.Places, p.Dropped, p.roots, p.homes = nil, nil, []Place{}, nil, nil, homesOf(p.Home)
+	p.pinWrites(names.Write)
+	for _, path := range names.Read {
+		p.pinRead(path, p.Reasons[path])
+	}
+	for _, dir := range p.Bins {
+		p.pinBin(dir)
+	}
+	p.settle()
+	for _, place := range p.Places {
+		if place.Covered {
+			place.fd.close()
+		}
+	}
+	return p
+}
+
+// With returns the policy with more paths, which are looked up now; release
+// closes them.
+func (p Policy) With(read, write []string, reason string) (more Policy, release func()) {
+	more = p
+	more.Read, more.Write = slices.Clone(p.Read), slices.Clone(p.Write)
+	more.Places, more.Dropped, more.roots = slices.Clone(p.Places), slices.Clone(p.Dropped), slices.Clone(p.roots)
+	more.Reasons, more.Asked = map[string]string{}, absolutes(read)
+	opened := more.refresh()
+	at := len(more.Places)
+	for _, path := range absolutes(write) {
+		more.Reasons[path] = reason
+	}
+	more.pinWrites(absolutes(write))
+	for _, path := range more.Asked {
+		more.pinRead(path, reason)
+	}
+	opened = append(opened, more.Places[at:]...)
+	more.settle()
+	return more, func() { closeAll(opened) }
+}
+
+// refresh brings the places up to date and returns those that it opened.
+// Whoever replaced a file since (the system's own, for example) did not come
+// through a place that commands can write, so the new one is as good. A place
+// that was moved remains what it was.
+func (p *Policy) refresh() (opened []Place) {
+	for i := range p.Places {
+		place := &p.Places[i]
+		if place.Covered {
+			continue
+		}
+		if place.stat().Nlink > 0 {
+			place.From, _ = os.Readlink(place.fd.path())
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(p.roots), func(id fileID) bool { return id == place.ID })
+		again, err := walk(place.Path, others)
+		if err != nil {
+			continue
+		}
+		again.Write, again.Reason = place.Write, place.Reason
+		*place = again
+		opened = append(opened, again)
+		if again.Write {
+			p.roots = append(p.roots, again.ID)
+		}
+	}
+	return opened
+}
+
+// Close lets go of what Pin opened.
+func (p Policy) Close() { closeAll(p.Places) }
+
+func closeAll(places []Place) {
+	for _, place := range places {
+		place.fd.close()
+	}
+}
+
+// Reach opens a regular file for reading that the host's user owns, if no command
+// can decide what the path leads to.
+func (p Policy) Reach(path string) (*os.File, error) {
+	if below(path, p.Write) {
+		return nil, errWritable
+	}
+	place, err := walk(path, p.roots)
+	if err != nil {
+		return nil, err
+	}
+	defer place.fd.close()
+	if st := place.stat(); st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
+		return nil, fs.ErrPermission
+	}
+	return os.Open(place.fd.path())
+}
+
+// Safe reports whether no command can decide what a directory is.
+func (p Policy) Safe(dir string) bool {
+	place, err := walk(dir, p.roots)
+	place.fd.close()
+	return err == nil && !below(dir, p.Write)
+}
+
+// homesOf are the spellings of a directory.
+func homesOf(home string) []string {
+	if home == "" {
+		return nil
+	}
+	place, err := walk(home, nil)
+	if err != nil || place.Real == home {
+		return []string{home}
+	}
+	place.fd.close()
+	return []string{home, place.Real}
+}
+
+// pinWrites opens writable places, before any other, for they decide about all
+// others. One that is reached through another means nothing of its own.
+func (p *Policy) pinWrites(names []string) {
+	var first []Place
+	for _, path := range names {
+		if place, err := walk(path, nil); err == nil {
+			place.Reason = p.Reasons[path]
+			first = append(first, place)
+		}
+	}
+	for _, place := range first {
+		others := slices.Clone(p.roots)
+		for _, o := range first {
+			if o.ID != place.ID {
+				others = append(others, o.ID)
+			}
+		}
+		again, err := walk(place.Path, others)
+		again.fd.close()
+		if err != nil || again.ID != place.ID {
+			p.drop(place, errWritable)
+			continue
+		}
+		place.Write = true
+		p.keep(place)
+	}
+	for _, place := range p.Places {
+		if place.Write && !slices.Contains(p.roots, place.ID) {
+			p.roots = append(p.roots, place.ID)
+		}
+	}
+}
+
+func (p *Policy) keep(place Place) {
+	list := &p.Read
+	if place.Write {
+		list = &p.Write
+	}
+	*list = append(*list, place.Path, place.Real)
+	p.Places = append(p.Places, place)
+}
+
+// drop leaves a place out, and takes down when that is because of commands.
+func (p *Policy) drop(place Place, why error) {
+	place.fd.close()
+	place.fd = nil
+	if errors.Is(why, errWritable) {
+		place.Reason = why.Error()
+		p.Dropped = append(p.Dropped, place)
+	}
+}
+
+// pinRead opens one path to be read.
+func (p *Policy) pinRead(path, reason string) {
+	if below(path, p.Write) {
+		p.drop(Place{Path: path}, errWritable)
+		return
+	}
+	place, err := walk(path, p.roots)
+	place.Reason = reason
+	if place.Real == "/proc" && len(place.Links) > 0 { // each process sees its own
+		place.fd.close()
+		p.Places = append(p.Places, Place{Path: path, Real: place.Real, Links: place.Links, Reason: reason, Covered: true})
+		return
+	}
+	if err != nil {
+		p.drop(place, err)
+		return
+	}
+	asked := slices.Contains(p.Asked, path)
+	switch {
+	case !asked && p.holdsHome(place.Real):
+		p.pinAround(place)
+	case !asked && (p.secret(path) || p.secret(place.Real)):
+		place.fd.close()
+	default:
+		p.keep(place)
+	}
+}
+
+// holdsHome reports whether HOME is path or lies below it.
+func (p *Policy) holdsHome(path string) bool {
+	return slices.ContainsFunc(p.homes, func(home string) bool { return below(home, []string{path}) })
+}
+
+// pinAround grants what a directory of the system holds besides the HOME in it.
+func (p *Policy) pinAround(place Place) {
+	defer place.fd.close()
+	if slices.Contains(p.homes, place.Real) {
+		return
+	}
+	for _, entry := range place.list() {
+		p.pinRead(filepath.Join(place.Real, entry.Name()), place.Reason)
+	}
+}
+
+// list is what the directory holds.
+func (place Place) list() []fs.DirEntry {
+	fd, err := unix.Openat(place.fd.number(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	dir := os.NewFile(uintptr(fd), place.Real)
+	defer dir.Close()
+	entries, _ := dir.ReadDir(-1)
+	return entries
+}
+
+// maxPrograms bounds how many programs of one directory are looked at.
+const maxPrograms = 512
+
+const onPath = "programs on PATH"
+
+// pinBin grants a directory of PATH, what the links in it lead to, and of the
+// installation that it belongs to what programs need.
+func (p *Policy) pinBin(dir string) {
+	place, err := walk(dir, p.roots)
+	if err != nil || below(dir, p.Write) {
+		p.drop(place, errors.Join(err, errWritable))
+		return
+	}
+	defer place.fd.close()
+	if p.reads(place.Real) || !place.is(unix.S_IFDIR) {
+		return
+	}
+	p.pinInstallation(dir)
+	p.pinInstallation(place.Real)
+	if slices.Contains(vast, place.Real) || p.holdsHome(place.Real) {
+		return
+	}
+	whole := isBin(dir) || isBin(place.Real)
+	if whole {
+		p.pinRead(dir, onPath)
+	}
+	entries := place.list()
+	for _, entry := range entries[:min(len(entries), maxPrograms)] {
+		isLink, dotfile := entry.Type()&fs.ModeSymlink != 0, strings.HasPrefix(entry.Name(), ".")
+		if !dotfile && (isLink || !whole && entry.Type().IsRegular()) {
+			p.pinProgram(filepath.Join(dir, entry.Name()))
+		}
+	}
+}
+
+// pinProgram grants a file of a directory of PATH, wherever it really is.
+func (p *Policy) pinProgram(path string) {
+	place, err := walk(path, p.roots)
+	if err != nil {
+		p.drop(place, err)
+		return
+	}
+	defer place.fd.close()
+	if place.is(unix.S_IFREG) && place.stat().Mode&0o111 != 0 && !p.reads(place.Real) {
+		p.pinInstallation(place.Real)
+		p.pinRead(path, onPath)
+	}
+}
+
+// pinInstallation grants what programs need of the known installation that dir
+// belongs to.
+func (p *Policy) pinInstallation(dir string) {
+	prefix, parts := installation(dir)
+	if prefix == "" || p.holdsHome(prefix) {
+		prefix, parts = p.marked(dir)
+	}
+	if prefix == "" || p.reads(prefix) {
+		return
+	}
+	for _, part := range parts {
+		if path := filepath.Join(prefix, part); !slices.Contains(p.Read, path) {
+			p.pinRead(path, "the toolchain at "+prefix)
+		}
+	}
+}
+
+// marked finds an installation by what it holds.
+func (p *Policy) marked(dir string) (prefix string, parts []string) {
+	for prefix = filepath.Dir(dir); !slices.Contains(vast, prefix) && !p.holdsHome(prefix); prefix = filepath.Dir(prefix) {
+		for _, m := range marks {
+			if place, err := walk(filepath.Join(prefix, m.file), p.roots); err == nil {
+				place.fd.close()
+				return prefix, m.parts
+			}
+		}
+	}
+	return "", nil
+}
+
+// written are the writable places, links resolved.
+func (p Policy) written() (paths []string) {
+	for _, place := range p.Places {
+		if place.Write {
+			paths = append(paths, place.Real)
+		}
+	}
+	return paths
+}
+
+// reads reports whether path may be read already.
+func (p *Policy) reads(path string) bool { return below(path, p.Read) || below(path, p.Write) }
+
+func (place Place) stat() (st unix.Stat_t) {
+	_ = unix.Fstat(place.fd.number(), &st)
+	return st
+}
+
+func (place Place) is(kind uint32) bool { return place.stat().Mode&unix.S_IFMT == kind }
+
+// settle sorts the places and finds which are covered by others.
+func (p *Policy) settle() {
+	slices.SortStableFunc(p.Places, func(a, b Place) int { return strings.Compare(a.Real, b.Real) })
+	var read, write []string
+	for i := range p.Places {
+		place := &p.Places[i]
+		if place.Covered = place.Covered || !place.Write && below(place.Real, read) || below(place.Real, write); place.Covered {
+			continue
+		}
+		if read = append(read, place.Real); place.Write {
+			write = append(write, place.Real)
+		}
+	}
+	p.tidy()
+}

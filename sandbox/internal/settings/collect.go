@@ -8,8 +8,7 @@ import (
 
 // A File is a copy for commands.
 type File struct {
-	Name string // in the directory that the caller lays the copies in
-	Var  string // the variable that leads a tool to it; "" for one that another includes
+	Name string // below their HOME, where tools look for it
 	Text string
 }
 
@@ -24,24 +23,23 @@ const maxIncludes = 16
 
 // Collect copies the configuration of a user whose home directory is home. read
 // returns the text of a file, "" for one that is not there or cannot be read; at is
-// where the copies will lie.
+// the private HOME in which the copies will lie.
 func Collect(home, at string, read func(path string) string) Collection {
 	c := collector{home: home, at: at, read: read, included: map[string]string{}}
 	for _, source := range []struct {
-		paths     []string // the first that has a text
-		name, env string
-		copy      func(string) (string, []string)
+		path string // the same below both homes
+		copy func(string) (string, []string)
 	}{
-		{[]string{".npmrc"}, "npmrc", "npm_config_userconfig", NPM},
-		{[]string{".config/pip/pip.conf", ".pip/pip.conf"}, "pip.conf", "PIP_CONFIG_FILE", Pip},
-		{[]string{".config/go/env"}, "goenv", "GOENV", GoEnv},
+		{".npmrc", NPM},
+		{".config/pip/pip.conf", Pip},
+		{".pip/pip.conf", Pip},
+		{".config/go/env", GoEnv},
+		{".cargo/config.toml", Cargo},
+		{".cargo/config", Cargo},
 	} {
-		for _, path := range source.paths {
-			if text := read(filepath.Join(home, path)); text != "" {
-				copied, left := source.copy(text)
-				c.add(path, File{source.name, source.env, copied}, left)
-				break
-			}
+		if text := read(filepath.Join(home, source.path)); text != "" {
+			copied, left := source.copy(text)
+			c.add(source.path, File{source.path, copied}, left)
 		}
 	}
 	c.git()
@@ -62,14 +60,19 @@ func (c *collector) add(path string, f File, left []string) {
 	}
 }
 
-// git joins the two files in which git looks for the user's own settings: only one
-// can be named to it.
+// git joins the two files in which git looks for the user's own settings, and keeps
+// the files of names to ignore that they, or git's own defaults, name.
 func (c *collector) git() {
 	text := ""
+	for key, path := range map[string]string{"excludesfile": ".config/git/ignore", "attributesfile": ".config/git/attributes"} {
+		if c.read(filepath.Join(c.home, path)) != "" {
+			text += fmt.Sprintf("[core]\n\t%s = %q\n", key, c.attach(filepath.Join(c.home, path)))
+		}
+	}
 	for _, path := range []string{".config/git/config", ".gitconfig"} {
 		file := filepath.Join(c.home, path)
 		if from := c.read(file); from != "" {
-			copied, left := Git(from, c.home, c.includer(file))
+			copied, left := Git(from, c.home, c.includer(file), c.attach)
 			text += copied
 			for _, name := range left {
 				c.Left = append(c.Left, fmt.Sprintf("~/%s: %s", path, name))
@@ -77,8 +80,26 @@ func (c *collector) git() {
 		}
 	}
 	if text != "" {
-		c.Files = append(c.Files, File{"gitconfig", "GIT_CONFIG_GLOBAL", text})
+		c.Files = append(c.Files, File{".gitconfig", text})
 	}
+}
+
+// attach copies a file that a setting names, as it is, and returns where the copy
+// will lie; "" for none.
+func (c *collector) attach(path string) string {
+	rel, err := filepath.Rel(c.home, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return path
+	}
+	text := c.read(path)
+	if text == "" || len(c.included) >= maxIncludes {
+		return ""
+	}
+	if c.included[path] == "" {
+		c.included[path] = ".gitconfig.d/" + strconv.Itoa(len(c.included)+1)
+		c.add(rel, File{c.included[path], text}, nil)
+	}
+	return filepath.Join(c.at, c.included[path])
 }
 
 // includer copies what a file of git's includes, as far as it is below the home
@@ -108,9 +129,9 @@ func (c *collector) include(path, rel string) {
 	if text == "" || len(c.included) >= maxIncludes {
 		return
 	}
-	name := "gitconfig-" + strconv.Itoa(len(c.included)+1)
+	name := ".gitconfig.d/" + strconv.Itoa(len(c.included)+1)
 	c.included[path] = "" // one that includes itself ends here
-	copied, left := Git(text, c.home, c.includer(path))
+	copied, left := Git(text, c.home, c.includer(path), c.attach)
 	c.included[path] = name
-	c.add(rel, File{name, "", copied}, left)
+	c.add(rel, File{name, copied}, left)
 }

@@ -26,9 +26,13 @@ func (s gitSetting) secret() bool {
 	return gitSecretSections[s.section] || secretName(s.key) || hasLogin(s.sub) || hasLogin(s.value) || hasControl(s.sub) || hasControl(s.value)
 }
 
+// gitFiles are settings that name a file which git reads.
+var gitFiles = map[string]bool{"core.excludesfile": true, "core.attributesfile": true, "commit.template": true, "mailmap.file": true}
+
 // Git copies a file of git's configuration. In values "~/" is home. For each file that
-// it includes include is asked for the path of a copy; "" leaves it out.
-func Git(text, home string, include func(path string) string) (copied string, left []string) {
+// it includes include is asked for the path of a copy, and attach for one that a
+// setting names; "" leaves it out.
+func Git(text, home string, include, attach func(path string) string) (copied string, left []string) {
 	settings, rest := parseGit(text)
 	if rest != "" {
 		left = append(left, "what follows a line that git would refuse")
@@ -44,6 +48,10 @@ func Git(text, home string, include func(path string) string) (copied string, le
 		}
 		if (s.section == "include" || s.section == "includeif") && s.key == "path" {
 			if s.value = include(s.value); s.value == "" {
+				continue
+			}
+		} else if gitFiles[s.name()] {
+			if s.value = attach(s.value); s.value == "" {
 				continue
 			}
 		}

@@ -10,10 +10,13 @@ import (
 	"testing"
 )
 
+func nothing(string) string { return "" }
+
 func TestCopies(t *testing.T) {
 	copies := map[string]func(string) (string, []string){"npm": NPM, "pip": Pip, "go": GoEnv, "cargo": Cargo,
 		"git": func(text string) (string, []string) {
-			return Git(text, "/home/ann", func(path string) string { return "/copies" + path })
+			at := func(path string) string { return "/copies" + path }
+			return Git(text, "/home/ann", at, at)
 		}}
 	for _, c := range []struct {
 		tool, text, want, left string
@@ -29,7 +32,7 @@ func TestCopies(t *testing.T) {
 		{"git", "[user]\n\tname = Ann # the first\n[credential]\n\thelper = store\n[http \"https://corp\"]\n\textraHeader = \"AUTHORIZATION: bearer s3cret\"\n\tsslVerify\n",
 			"[user]\n\tname = \"Ann\"\n[http \"https://corp\"]\n\tsslverify\n", "credential.helper http.https://corp.extraheader"},
 		{"git", "[core] excludesFile = ~/.gitignore\n[url \"https://s3cret@corp/\"] insteadOf = https://corp/\n[url \"git@corp:\"]\ninsteadOf = corp\n[include] path = ~/more\n",
-			"[core]\n\texcludesfile = \"/home/ann/.gitignore\"\n[url \"git@corp:\"]\n\tinsteadof = \"corp\"\n[include]\n\tpath = \"/copies/home/ann/more\"\n", "url.https://s3cret@corp/.insteadof"},
+			"[core]\n\texcludesfile = \"/copies/home/ann/.gitignore\"\n[url \"git@corp:\"]\n\tinsteadof = \"corp\"\n[include]\n\tpath = \"/copies/home/ann/more\"\n", "url.https://s3cret@corp/.insteadof"},
 		{"git", "[alias]\n\tl = \"log \\\"--x\\\"\" \\\n  -n\t5 \n[a", "[alias]\n\tl = \"log \\\"--x\\\"   -n\\t5\"\n", "what follows a line that git would refuse"},
 	} {
 		copied, left := copies[c.tool](c.text)
@@ -52,7 +55,7 @@ func TestGitReadsCopies(t *testing.T) {
 		"[user]\n\tname = Ann Lee\n\temail=ann@x\n[Core]\n\tPager = less -F ; comment\n[branch \"a\\\"b\\\\c\"]\n\tremote = o\n[alias]\n\tx = \"!f() { echo \\\"$1\\\"; }; f\"\n",
 		"[a.B]\nc=d\n[x] y\n[x \"Y z\"] w = 1 \\\n 2  \n\tq = \"  s  \"  \n\tempty =\n",
 	} {
-		copied, left := Git(text, "/h", func(string) string { return "" })
+		copied, left := Git(text, "/h", nothing, nothing)
 		if len(left) > 0 {
 			t.Errorf("left out: %q", left)
 		}
@@ -79,6 +82,7 @@ func TestCollect(t *testing.T) {
 	files := map[string]string{
 		"/home/ann/.npmrc":             "registry=https://npm.corp/\n_authToken=s3cret\n",
 		"/home/ann/.pip/pip.conf":      "[global]\nindex-url=https://pypi.corp/simple\n",
+		"/home/ann/.config/git/ignore": "*.swp\n",
 		"/home/ann/.config/git/config": "[user]\nname = Ann\n",
 		"/home/ann/.gitconfig":         "[include]\npath = work/gitconfig\n[include]\npath = /etc/shadow\n[includeIf \"gitdir:~/oss/\"]\npath = ~/oss.gitconfig\n",
 		"/home/ann/work/gitconfig":     "[user]\nemail = ann@corp\n[credential]\nhelper = s3cret\n[include]\npath = gitconfig\n",
@@ -93,11 +97,11 @@ func TestCollect(t *testing.T) {
 			t.Errorf("%s holds a secret", f.Name)
 		}
 	}
-	main := byName["gitconfig"].Text
-	if byName["npmrc"].Var != "npm_config_userconfig" || byName["pip.conf"].Text == "" || byName["gitconfig"].Var != "GIT_CONFIG_GLOBAL" {
+	main := byName[".gitconfig"].Text
+	if byName[".npmrc"].Text == "" || byName[".pip/pip.conf"].Text == "" || byName[".gitconfig.d/1"].Text != "*.swp\n" {
 		t.Errorf("files: %+v", got.Files)
 	}
-	if !strings.Contains(main, "Ann") || !strings.Contains(main, `path = "/copies/gitconfig-1"`) || !strings.Contains(main, `[includeif "gitdir:~/oss/"]`) {
+	if !strings.Contains(main, "Ann") || !strings.Contains(main, `excludesfile = "/copies/.gitconfig.d/1"`) || !strings.Contains(main, `[includeif "gitdir:~/oss/"]`) {
 		t.Errorf("git's: %s", main)
 	}
 	if slices.Contains(asked, "/etc/shadow") {
@@ -132,7 +136,7 @@ func FuzzCopies(f *testing.F) {
 			return // which may make another setting of it
 		}
 		text := before + "\n[credential]\nhelper = " + planted + "\n" + after
-		if copied, _ := Git(text, "", func(string) string { return "" }); strings.Contains(copied, planted) {
+		if copied, _ := Git(text, "", nothing, nothing); strings.Contains(copied, planted) {
 			t.Errorf("it survives in %q", copied)
 		}
 	})

@@ -17,6 +17,7 @@ type Config struct {
 	Network    bool     // commands may use the network
 	AllowRead  []string // absolute paths that commands may read besides
 	AllowWrite []string // absolute paths that commands may write besides
+	NoCache    bool     // what tools keep for later ends with the session
 }
 
 // Commands is the part that all sessions of one server share.
@@ -29,10 +30,12 @@ type Commands struct {
 	forget func() // no orphan concerns these commands any more
 
 	confinement *confinement
+	cache       func() *Cache // of the workspace; nil for none
 
 	mu     sync.Mutex
 	shells map[*Shell]bool
 	ended  bool
+	opened *Cache // by cache
 }
 
 // NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
@@ -47,6 +50,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(watchdog),
 		confinement: newConfinement(cfg), shells: map[*Shell]bool{}}
 	c.env = sync.OnceValue(func() []string { return hostEnv(cfg, c.confinement.confined()) })
+	c.cache = sync.OnceValue(c.openCache)
 	if os.Getpid() == 1 {
 		proc.Adopt() // orphans of others come here as well
 	}
@@ -118,6 +122,7 @@ func (c *Commands) Close() error {
 	}
 	all.Wait()
 	c.forget()
+	c.closeCache()
 	c.confinement.close()
 	c.guard.close()
 	return c.null.Close()

@@ -181,6 +181,9 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	var files map[string]string
 	if f.session != nil {
 		read, write = append(slices.Clone(read), f.session.etc()), append(slices.Clone(write), f.session.tmp(), f.session.home())
+		if f.session.cache != "" {
+			write = append(write, f.session.cache)
+		}
 		if c.tier == Namespaces {
 			files = map[string]string{"/etc/passwd": f.session.passwd(), "/etc/group": f.session.group()}
 		}

@@ -52,7 +52,7 @@ func hostEnv(cfg Config, confined bool) []string {
 		}
 	}
 	if confined { // HOME is private then
-		base = addToolHomes(addGitConfig(base), cfg.Network)
+		base = addToolHomes(base, cfg.Network)
 	}
 	return base
 }
@@ -69,19 +69,6 @@ func addUser(env []string) []string {
 	return env
 }
 
-// addGitConfig lets git find the user's own settings although HOME is private.
-func addGitConfig(env []string) []string {
-	home, _ := getenv(env, "HOME")
-	if _, set := getenv(env, "GIT_CONFIG_GLOBAL"); set || home == "" {
-		return env
-	}
-	file := filepath.Join(home, ".gitconfig")
-	if _, err := os.Stat(file); err != nil {
-		return env
-	}
-	return append(env, "GIT_CONFIG_GLOBAL="+file)
-}
-
 // toolHomes are what toolchains keep below the user's HOME and find through a
 // variable when HOME is private. A cache is read only, so with a network, where
 // it can be filled anew, the private one serves.
@@ -90,8 +77,6 @@ var toolHomes = []struct {
 	cache     bool
 }{
 	{"GOMODCACHE", "go/pkg/mod", true},
-	{"npm_config_cache", ".npm", true},
-	{"CARGO_HOME", ".cargo", true},
 	{"RUSTUP_HOME", ".rustup", false},
 	{"PYENV_ROOT", ".pyenv", false},
 	{"RBENV_ROOT", ".rbenv", false},

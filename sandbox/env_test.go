@@ -74,11 +74,8 @@ func TestFilterEnv(t *testing.T) {
 
 func TestHostEnv(t *testing.T) {
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	env := hostEnv(Config{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
-	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh", "GIT_CONFIG_GLOBAL=" + home + "/.gitconfig"}
+	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh"}
 	if !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
 	}
@@ -146,7 +143,7 @@ func TestToolHomes(t *testing.T) {
 		}
 	}
 	base := []string{"HOME=" + home, "RUSTUP_HOME=/mine"}
-	want := append(slices.Clone(base), "GOMODCACHE="+home+"/go/pkg/mod", "CARGO_HOME="+home+"/.cargo")
+	want := append(slices.Clone(base), "GOMODCACHE="+home+"/go/pkg/mod")
 	if got := addToolHomes(slices.Clone(base), false); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

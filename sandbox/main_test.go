@@ -19,7 +19,20 @@ func TestMain(m *testing.M) {
 	if script := os.Getenv("SANDBOX_TEST_SERVER"); script != "" {
 		serveForTest(script)
 	}
-	os.Exit(m.Run())
+	os.Exit(withOwnCaches(m))
+}
+
+// withOwnCaches runs the tests with a place of their own for caches of workspaces.
+func withOwnCaches(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "caches-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Setenv("XDG_CACHE_HOME", dir); err != nil {
+		panic(err)
+	}
+	return m.Run()
 }
 
 func serveForTest(script string) {

@@ -75,7 +75,11 @@ func (s *session) make(c *Commands) error {
 		}
 		s.removeDir(c.guard)
 		s.dir, s.tmp = dir, dir.tmp()
-		s.env = s.private(c.env(), c.confinement.confined())
+		env := c.env()
+		if c.confinement.confined() {
+			env = c.equip(dir, env)
+		}
+		s.env = s.private(env, c.confinement.confined())
 		c.guard.dirBegins(dir.path)
 	}
 	return s.confine(c)

@@ -15,8 +15,9 @@ import (
 // it lies in, so these names remain what they are. The server works in it by
 // handle only.
 type sessionDir struct {
-	path string
-	root *os.Root
+	path  string
+	root  *os.Root
+	cache string // of the workspace; "" for none
 }
 
 func (d *sessionDir) tmp() string    { return tmpOf(d.path) }

@@ -94,16 +94,12 @@ func isDir(path string) bool {
 // openCache opens the cache of the workspace; nil where there is none: commands have
 // a private one then, for as long as their session.
 func (c *Commands) openCache() *Cache {
-	trees := NewWorkdirs(c.cfg.Dir)
-	if c.cfg.NoCache || !c.confinement.confined() || !c.safeToMake(trees.CacheDir()) {
+	if c.cfg.NoCache || !c.confinement.confined() {
 		return nil
 	}
+	trees := NewWorkdirs(c.cfg.Dir, c.cfg.AllowWrite...) // which makes nothing where commands can write
 	cache, err := OpenCache(trees)
 	if err != nil {
-		return nil
-	}
-	if !c.confinement.policy().Safe(cache.Dir()) {
-		_ = cache.Close()
 		return nil
 	}
 	c.mu.Lock()
@@ -115,14 +111,6 @@ func (c *Commands) openCache() *Cache {
 	c.opened = cache
 	go trees.SweepCaches()
 	return cache
-}
-
-// safeToMake reports whether no command can decide where a directory is going to be.
-func (c *Commands) safeToMake(dir string) bool {
-	for !exists(dir) && filepath.Dir(dir) != dir {
-		dir = filepath.Dir(dir)
-	}
-	return c.confinement.policy().Safe(dir)
 }
 
 func (c *Commands) closeCache() {

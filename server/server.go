@@ -69,6 +69,7 @@ type Config struct {
 	MaxOutput int              // bytes of text in a result; 0 = each profile's own budget
 	Timeout   time.Duration    // of commands that ask for none; 0 = each tool's own
 	PassEnv   []string         // patterns of withheld variable names that commands may see
+	NoCache   bool             // what build tools keep for later ends with the session
 
 	Skills     []string // directories to look for trusted skills in
 	NoDiscover bool     // look nowhere else
@@ -167,7 +168,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 		return fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
-		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv,
+		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 	})
 	if err != nil {

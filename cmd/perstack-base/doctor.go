@@ -44,11 +44,12 @@ type findings struct {
 	Why       string          `json:"why,omitempty"` // commands are not confined
 	Status    *sandbox.Status `json:"status,omitempty"`
 	Withheld  []string        `json:"withheld"` // names of variables that commands do not see
+	LeftOut   []string        `json:"leftOut"`  // names of settings that commands do not get
 	Remedies  []string        `json:"remedies,omitempty"`
 }
 
 func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
-	found := findings{Workspace: s.Workspace(), Sandbox: o.sandbox, Withheld: append([]string{}, s.Commands().Withheld()...)}
+	found := findings{Workspace: s.Workspace(), Sandbox: o.sandbox, Withheld: append([]string{}, s.Commands().Withheld()...), LeftOut: append([]string{}, s.Commands().LeftOut()...)}
 	status, err := s.Commands().SelfTest()
 	if err != nil {
 		found.Why = err.Error()
@@ -93,15 +94,19 @@ func (f findings) print(w io.Writer) error {
 			fmt.Fprintf(tw, "%s\t%s: %s\n", row.name, map[bool]string{true: "proven", false: "NOT proven"}[row.check.Proven], row.check.Detail)
 		}
 	}
-	withheld := "none"
-	if len(f.Withheld) > 0 {
-		withheld = strings.Join(f.Withheld, ", ")
-	}
-	fmt.Fprintf(tw, "withheld variables\t%s\n", withheld)
+	fmt.Fprintf(tw, "withheld variables\t%s\n", listed(f.Withheld))
+	fmt.Fprintf(tw, "withheld settings\t%s\n", listed(f.LeftOut))
 	for _, remedy := range f.Remedies {
 		fmt.Fprintf(tw, "to do\t%s\n", remedy)
 	}
 	return tw.Flush()
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // mechanism names what confines commands here.

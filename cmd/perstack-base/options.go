@@ -26,6 +26,7 @@ type options struct {
 	maxOutput  int
 	timeout    time.Duration
 	passEnv    []string
+	noCache    bool
 	sandbox    string
 	network    string
 	allow      struct{ read, write []string }
@@ -64,6 +65,7 @@ func (o *options) registerCommands(f *pflag.FlagSet) {
 	choiceFlag(f, &o.network, "network", "MODE", networkModes, "deny", "whether commands can use the network: deny or allow")
 	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
 	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")
+	f.BoolVar(&o.noCache, "no-cache", false, "remove what build tools keep for later with the session; see perstack-base cache")
 	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see these variables although their names look like secrets; `NAMES` may contain *")
 }
 
@@ -91,7 +93,7 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 	return server.Config{
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
-		Timeout: o.timeout, PassEnv: o.passEnv, Version: buildVersion(), Log: log, HTTP: http,
+		Timeout: o.timeout, PassEnv: o.passEnv, NoCache: o.noCache, Version: buildVersion(), Log: log, HTTP: http,
 		Skills: o.skillDirs(), NoDiscover: o.noDiscover,
 	}, end, err
 }

@@ -19,7 +19,15 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Helpers()
-	os.Exit(m.Run())
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "caches-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		os.Setenv("XDG_CACHE_HOME", dir) // nobody's own caches are touched
+		return m.Run()
+	}())
 }
 
 // world is a server over a directory of its own.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestBanner: who starts the server at a terminal is told what it is and where help is.
+// TestBanner: a person who starts the server at a terminal is told what it is and where help is.
 func TestBanner(t *testing.T) {
 	terminal, other, err := openTerminal()
 	if err != nil {

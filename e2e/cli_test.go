@@ -96,6 +96,7 @@ func TestCommandLine(t *testing.T) {
 		{"bad environment", []string{"PERSTACK_BASE_MAX_OUTPUT=lots"}, []string{"tools"}, 2, "", `PERSTACK_BASE_MAX_OUTPUT="lots": must be a number of bytes`},
 		{"flags of one command have no variable", []string{"PERSTACK_BASE_JSON=true", "PERSTACK_BASE_MARKDOWN=true", "PERSTACK_BASE_VERSION=true"}, []string{"tools"}, 0, "todo (perstack)", ""},
 		{"a list as PATH has it", []string{"PERSTACK_BASE_TOOLS=perstack.todo" + string(os.PathListSeparator) + "vski.read"}, []string{"tools"}, 0, "read (vski)", ""},
+		{"empty variables", []string{"PERSTACK_BASE_LISTEN=", "PERSTACK_BASE_LOG_LEVEL=", "PERSTACK_BASE_READ_ONLY=", "PERSTACK_BASE_TIMEOUT="}, []string{"tools"}, 0, "exec", ""},
 		{"a misspelt variable", []string{"PERSTACK_BASE_READONLY=true"}, []string{"tools"}, 0, "exec", "PERSTACK_BASE_READONLY has no effect; did you mean PERSTACK_BASE_READ_ONLY?"},
 		{"hosts with ports", []string{"PERSTACK_BASE_TRANSPORT=http", "PERSTACK_BASE_ALLOW_HOST=a.example:80,b.example:443"}, []string{"tools"}, 0, "exec", ""},
 		{"version flag", nil, []string{"--version"}, 0, "perstack-base ", ""},

@@ -206,7 +206,7 @@ func TestDefaultListIsSmall(t *testing.T) {
 }
 
 // TestConnectLine: what README tells a Perstack runtime to start lists the nine tools
-// of its API, whatever skills there are: its lockfile must not depend on the machine.
+// of its API, whatever skills exist: its lockfile must not depend on the machine.
 func TestConnectLine(t *testing.T) {
 	text, err := os.ReadFile(readme)
 	if err != nil {

@@ -20,13 +20,14 @@ func envName(flag string) string {
 }
 
 // applyEnvironment sets every shared flag that the command line left alone from
-// its variable. The flags of one subcommand have none.
+// its variable; an empty one counts as none, as compose files leave them. The flags
+// of one subcommand have none.
 func applyEnvironment(shared *pflag.FlagSet) error {
 	var err error
 	shared.VisitAll(func(f *pflag.Flag) {
 		name := envName(f.Name)
-		value, ok := os.LookupEnv(name)
-		if f.Changed || !ok || err != nil {
+		value := os.Getenv(name)
+		if f.Changed || value == "" || err != nil {
 			return
 		}
 		if setErr := setFromEnvironment(shared, f, value); setErr != nil {

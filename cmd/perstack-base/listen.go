@@ -51,8 +51,8 @@ func (o *web) register(f *pflag.FlagSet) {
 	pathFlag(f, &o.tlsKey, "tls-key", "FILE", "the private key of the certificate")
 }
 
-// unused refuses flags of a server on the network when none is wanted: who set
-// them would wait for a server that is not there.
+// unused refuses flags of a server on the network when there is none: otherwise
+// clients would wait for a server that does not listen.
 func (o *web) unused() (err error) {
 	o.flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed && f.Name != "transport" && err == nil {

@@ -233,6 +233,29 @@ func (c *Commands) SelfTest() (Status, error) {
 	return cage.Status(), nil
 }
 
+// A Rule is one line of what commands may reach.
+type Rule = confine.Rule
+
+// DefaultRules are what commands may reach on every machine.
+func DefaultRules() []Rule { return confine.DefaultRules() }
+
+// Policy lists what commands may reach, a path a line with the reason; nothing
+// when they are not confined.
+func (c *Commands) Policy() []Rule {
+	if !c.confinement.confined() {
+		return nil
+	}
+	own := []string{"$TMPDIR", "$HOME"}
+	if c.confinement.tier == Namespaces {
+		own = append(own, "/tmp")
+	}
+	var rules []Rule
+	for _, path := range own {
+		rules = append(rules, Rule{Access: "write", Path: path, Reason: "the session's own, until it ends"})
+	}
+	return append(rules, c.confinement.policy().Rules()...)
+}
+
 // Rules says in a few sentences what commands may reach, for whoever writes them.
 func (c *Commands) Rules() string {
 	if ok, _ := c.Confined(); !ok {

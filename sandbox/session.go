@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -117,6 +118,9 @@ func (s *session) private(env []string, home bool) []string {
 	}
 	if home {
 		set["HOME"] = s.dir.home()
+		if _, own := getenv(env, "APT_CONFIG"); !own && runtime.GOOS == "linux" {
+			set["APT_CONFIG"] = filepath.Join(s.dir.path, aptConf)
+		}
 	}
 	return mergeEnv(env, set)
 }

@@ -57,6 +57,7 @@ type confinement struct {
 
 	once   sync.Once
 	looked confine.Policy // see policy
+	repo   repository     // the workspace's own, if it lies outside
 }
 
 func newConfinement(cfg Config) *confinement {
@@ -75,6 +76,10 @@ func (c *confinement) policy() confine.Policy {
 			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
 			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network,
 		}).Pin()
+		if repo, found := findRepository(c.cfg.Dir, c.looked); found {
+			c.repo = repo
+			c.looked, _ = c.looked.With(repo.read, repo.write, "the workspace's own repository") // open until close
+		}
 	})
 	return c.looked
 }

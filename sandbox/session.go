@@ -77,6 +77,9 @@ func (s *session) make(c *Commands) error {
 		s.removeDir(c.guard)
 		s.dir, s.tmp = dir, dir.tmp()
 		s.env = s.private(c.env(), c.confinement.confined())
+		if c.confinement.confined() {
+			s.env = addMissing(s.env, []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
+		}
 		c.guard.dirBegins(dir.path)
 	}
 	return s.confine(c)
@@ -118,9 +121,6 @@ func (s *session) private(env []string, home bool) []string {
 	}
 	if home {
 		set["HOME"] = s.dir.home()
-		if _, own := getenv(env, "APT_CONFIG"); !own && runtime.GOOS == "linux" {
-			set["APT_CONFIG"] = filepath.Join(s.dir.path, aptConf)
-		}
 	}
 	return mergeEnv(env, set)
 }

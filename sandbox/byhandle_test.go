@@ -31,6 +31,7 @@ var nobodyElseWrites = map[string]string{
 	"trees.go hostTree.Open":                                      "directories that the user named with --skills",
 	"sessiondir.go confinement.newSessionDir":                     "in a directory that Policy.Safe vouches for",
 	"sessiondir.go removeTree":                                    "the directory that newSessionDir chose",
+	"repository.go readBelow":                                     "the workspace or what it lies in, before the first command; then a handle",
 	"workdirs.go Workdirs.private":                                "in a directory that exposed has looked at",
 	"internal/confine/place_linux.go walker.restart":              "the root",
 	"internal/confine/place_linux.go Policy.Reach":                "a descriptor",

@@ -49,7 +49,14 @@ func NewCommands(cfg Config) (*Commands, error) {
 	}
 	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(watchdog),
 		confinement: newConfinement(cfg), shells: map[*Shell]bool{}}
-	c.env = sync.OnceValue(func() []string { return hostEnv(cfg, c.confinement.confined()) })
+	c.env = sync.OnceValue(func() []string {
+		env := hostEnv(cfg, c.confinement.confined())
+		if c.confinement.confined() {
+			c.confinement.policy()
+			env = c.confinement.repo.env(env, cfg.Dir)
+		}
+		return env
+	})
 	c.cache = sync.OnceValue(c.openCache)
 	if os.Getpid() == 1 {
 		proc.Adopt() // orphans of others come here as well

@@ -62,6 +62,7 @@ type confinement struct {
 
 	once   sync.Once
 	looked confine.Policy // see policy
+	repo   repository     // the workspace's own, if it lies outside
 }
 
 func newConfinement(cfg Config) *confinement {
@@ -80,6 +81,10 @@ func (c *confinement) policy() confine.Policy {
 			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
 			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network,
 		}).Pin()
+		if repo, found := findRepository(c.cfg.Dir, c.looked); found {
+			c.repo = repo
+			c.looked, _ = c.looked.With(repo.read, repo.write, "the workspace's own repository") // open until close
+		}
 	})
 	return c.looked
 }
@@ -239,6 +244,29 @@ func (c *Commands) SelfTest() (Status, error) {
 	}
 	defer cage.Close()
 	return cage.Status(), nil
+}
+
+// A Rule is one line of what commands may reach.
+type Rule = confine.Rule
+
+// DefaultRules are what commands may reach on every machine.
+func DefaultRules() []Rule { return confine.DefaultRules() }
+
+// Policy lists what commands may reach, a path a line with the reason; nothing
+// when they are not confined.
+func (c *Commands) Policy() []Rule {
+	if !c.confinement.confined() {
+		return nil
+	}
+	own := []string{"$TMPDIR", "$HOME"}
+	if c.confinement.tier == Namespaces {
+		own = append(own, "/tmp")
+	}
+	var rules []Rule
+	for _, path := range own {
+		rules = append(rules, Rule{Access: "write", Path: path, Reason: "the session's own, until it ends"})
+	}
+	return append(rules, c.confinement.policy().Rules()...)
 }
 
 // Rules says in a few sentences what commands may reach, for whoever writes them.

@@ -36,6 +36,29 @@ func WithheldNames(env, pass []string) []string {
 var proxies = []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
 	"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"}
 
+// noNetwork tells tools that there is no network, so that they fail at once
+// instead of trying again, and do not ask for what nobody needs.
+var noNetwork = []string{
+	"npm_config_fetch_retries=0", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false",
+	"PIP_RETRIES=0", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=0", "CARGO_NET_RETRY=0",
+	"YARN_HTTP_RETRY=0", "YARN_ENABLE_TELEMETRY=0", "YARN_NETWORK_TIMEOUT=1000", "COREPACK_ENABLE_NETWORK=0",
+	"BUNDLE_RETRY=0", "GIT_TERMINAL_PROMPT=0",
+}
+
+// addMissing adds the variables that env does not have, in any case.
+func addMissing(env, more []string) []string {
+	for _, entry := range more {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(env, func(has string) bool {
+			set, _, _ := strings.Cut(has, "=")
+			return strings.EqualFold(set, name)
+		}) {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
 // hostEnv is the environment that every command of a server starts from.
 func hostEnv(cfg Config, confined bool) []string {
 	base := FilterEnv(cfg.Env, cfg.PassEnv)
@@ -53,6 +76,9 @@ func hostEnv(cfg Config, confined bool) []string {
 	}
 	if confined { // HOME is private then
 		base = addToolHomes(base, cfg.Network)
+		if !cfg.Network {
+			base = addMissing(base, noNetwork)
+		}
 	}
 	return base
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -76,8 +77,15 @@ func TestHostEnv(t *testing.T) {
 	home := t.TempDir()
 	env := hostEnv(Config{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
 	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh"}
-	if !slices.Equal(env, want) {
+	if want = append(want, noNetwork...); !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
+	}
+	env = hostEnv(Config{Env: []string{"HOME=/none", "NPM_CONFIG_AUDIT=true", "PIP_RETRIES=3"}}, true)
+	if got := strings.Join(env, " "); strings.Contains(got, "npm_config_audit") || strings.Contains(got, "PIP_RETRIES=0") || !strings.Contains(got, "CARGO_NET_RETRY=0") {
+		t.Errorf("what the host sets must stay: %s", got)
+	}
+	if env := hostEnv(Config{Network: true}, true); slices.Contains(env, "PIP_RETRIES=0") {
+		t.Error("there is a network")
 	}
 	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {
 		t.Errorf("got %q", env)

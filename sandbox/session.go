@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -77,7 +78,7 @@ func (s *session) make(c *Commands) error {
 		s.dir, s.tmp = dir, dir.tmp()
 		env := c.env()
 		if c.confinement.confined() {
-			env = c.equip(dir, env)
+			env = addMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
 		}
 		s.env = s.private(env, c.confinement.confined())
 		c.guard.dirBegins(dir.path)

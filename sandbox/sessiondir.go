@@ -111,13 +111,20 @@ func (d *sessionDir) fill() error {
 		}
 	}
 	passwd, group := userTables(d.home())
-	for name, text := range map[string]string{"etc/passwd": passwd, "etc/group": group} {
+	for name, text := range map[string]string{"etc/passwd": passwd, "etc/group": group, aptConf: noAptCaches} {
 		if err := d.write(name, []byte(text), 0o644); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	return nil
 }
+
+// Apt, run by root, fails where it cannot write its caches although it may; it
+// does without them.
+const (
+	aptConf     = "etc/apt.conf"
+	noAptCaches = "Dir::Cache::pkgcache \"\";\nDir::Cache::srcpkgcache \"\";\n"
+)
 
 // whole reports whether nothing is missing.
 func (d *sessionDir) whole() bool {

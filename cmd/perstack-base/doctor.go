@@ -21,7 +21,8 @@ func doctorCommand(o *options) *cobra.Command {
 		Short: "Try out what is enforced here, and tell what is not and what to do",
 		Long: `Try out what the sandbox promises on this machine, with these flags: a process outside makes each
 forbidden call and must succeed, a confined one makes it and must fail. Only what was tried is
-claimed. Exit code 1 means that something is not enforced.`,
+claimed. Then come the paths that commands may reach, each with the reason, and those that are left
+out. Exit code 1 means that something is not enforced.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, end, err := open(o)
@@ -43,6 +44,7 @@ type findings struct {
 	Confined  bool            `json:"confined"`
 	Why       string          `json:"why,omitempty"` // commands are not confined
 	Status    *sandbox.Status `json:"status,omitempty"`
+	Policy    []sandbox.Rule  `json:"policy"`   // what commands may reach
 	Withheld  []string        `json:"withheld"` // names of variables that commands do not see
 	LeftOut   []string        `json:"leftOut"`  // names of settings that commands do not get
 	Remedies  []string        `json:"remedies,omitempty"`
@@ -58,7 +60,7 @@ func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
 			found.Remedies = append(found.Remedies, hinter.Hint())
 		}
 	} else {
-		found.Status, found.Confined = &status, status.Enforced()
+		found.Status, found.Confined, found.Policy = &status, status.Enforced(), s.Commands().Policy()
 	}
 	if found.Remedies == nil {
 		found.Remedies = remedies(found)
@@ -93,6 +95,9 @@ func (f findings) print(w io.Writer) error {
 		}{{"  files", f.Status.Files}, {"  network", f.Status.Network}, {"  signals", f.Status.Signals}, {"  kill", f.Status.Kill}} {
 			fmt.Fprintf(tw, "%s\t%s: %s\n", row.name, map[bool]string{true: "proven", false: "NOT proven"}[row.check.Proven], row.check.Detail)
 		}
+	}
+	for _, rule := range f.Policy {
+		fmt.Fprintf(tw, "  %s\t%s: %s\n", rule.Access, rule.Path, rule.Reason)
 	}
 	fmt.Fprintf(tw, "withheld variables\t%s\n", listed(f.Withheld))
 	fmt.Fprintf(tw, "withheld settings\t%s\n", listed(f.LeftOut))

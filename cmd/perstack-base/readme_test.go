@@ -8,13 +8,23 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
 )
 
 var update = flag.Bool("update", false, "write the flags into README.md instead of comparing")
 
 // TestReadmeFlags holds the README's table of flags to the code.
-func TestReadmeFlags(t *testing.T) {
-	const readme, begin, end = "../../README.md", "<!-- flags:begin -->\n", "<!-- flags:end -->"
+func TestReadmeFlags(t *testing.T) { readmeBlock(t, "flags", flagTable()) }
+
+// TestReadmePolicy holds what README says that commands can reach to the code.
+func TestReadmePolicy(t *testing.T) { readmeBlock(t, "policy", policyTable()) }
+
+// readmeBlock compares, or with -update writes, what stands between two markers.
+func readmeBlock(t *testing.T, name, block string) {
+	t.Helper()
+	const readme = "../../README.md"
+	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
 	text, err := os.ReadFile(readme)
 	if err != nil {
 		t.Fatal(err)
@@ -24,14 +34,23 @@ func TestReadmeFlags(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("README.md has lost the markers %s and %s", strings.TrimSpace(begin), end)
 	}
-	want := head + begin + flagTable() + end + tail
+	want := head + begin + block + end + tail
 	if *update {
 		if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if want != string(text) {
-		t.Error("the flags in README.md are stale: run go test ./cmd/perstack-base -update")
+		t.Errorf("the %s in README.md are stale: run go test ./cmd/perstack-base -update", name)
 	}
+}
+
+func policyTable() string {
+	var b strings.Builder
+	b.WriteString("| access | what | why |\n|---|---|---|\n")
+	for _, r := range sandbox.DefaultRules() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Access, r.Path, r.Reason)
+	}
+	return b.String()
 }
 
 func flagTable() string {

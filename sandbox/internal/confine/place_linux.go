@@ -369,14 +369,15 @@ func (place Place) list() []fs.DirEntry {
 // maxPrograms bounds how many programs of one directory are looked at.
 const maxPrograms = 512
 
-const onPath = "programs on PATH"
-
 // pinBin grants a directory of PATH, what the links in it lead to, and of the
 // installation that it belongs to what programs need.
 func (p *Policy) pinBin(dir string) {
 	place, err := walk(dir, p.roots)
-	if err != nil || below(dir, p.Write) {
-		p.drop(place, errors.Join(err, errWritable))
+	if below(dir, p.Write) {
+		err = errWritable
+	}
+	if err != nil {
+		p.drop(place, err)
 		return
 	}
 	defer place.fd.close()

@@ -71,7 +71,7 @@ var system = []group{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu/store", "/snap", "/run/current-system"}},
 	{"names of hosts", []string{"/run/systemd/resolve"}},
 	{"processes and the machine's size", []string{"/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage"}},
-	{"installed packages", []string{"/var/lib/dpkg", "/var/lib/apt/lists", "/var/cache/apt"}},
+	{"installed packages", []string{"/var/lib/dpkg", "/var/lib/apt/lists", "/var/lib/apt/extended_states", "/var/cache/apt"}},
 }
 
 // etc are the files of /etc that programs need and that hold no secret: never
@@ -108,7 +108,10 @@ var secrets = []string{
 	".env", ".envrc", ".password-store", ".local/share/keyrings", ".mozilla", ".cargo/credentials", ".cargo/credentials.toml", ".cargo/config", ".cargo/config.toml",
 }
 
-// DefaultDevices are the devices that every program may expect.
+// onPath is why a directory of PATH can be read.
+const onPath = "programs on PATH"
+
+// defaultDevices are the devices that every program may expect.
 var defaultDevices = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx",
 }

@@ -71,9 +71,9 @@ func isCalled(p, name string) bool {
 }
 
 // isBin reports whether a directory of that name holds programs and nothing else.
-func isBin(dir string) bool {
-	return slices.Contains([]string{"bin", "sbin", "shims", "condabin"}, path.Base(dir))
-}
+func isBin(dir string) bool { return slices.Contains(binNames, path.Base(dir)) }
+
+var binNames = []string{"bin", "sbin", "shims", "condabin"}
 
 // vast are directories that are far more than a toolchain.
 var vast = []string{"/", "/etc", "/var", "/var/lib", "/home", "/root", "/run", "/tmp", "/var/tmp", "/dev", "/mnt", "/media", "/srv", "/sys"}

@@ -23,7 +23,8 @@ type groupStarter struct{ guard *watchdog }
 
 func (s groupStarter) start(l launch) (tree, error) {
 	g := newGroup(l, s.guard)
-	if _, err := proc.Start(g.begin); err != nil {
+	err := proc.Expendable(func() error { _, err := proc.Start(g.begin); return err })
+	if err != nil {
 		return nil, err
 	}
 	s.guard.groupBegins(g.pid)

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Confiner holds one policy in the form the kernel takes. It is safe for
@@ -76,7 +78,7 @@ func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
 		d.discard()
 		return nil, err
 	}
-	err = d.run(start)
+	err = proc.Expendable(func() error { return d.run(start) })
 	c.spares.refill()
 	if err != nil {
 		return nil, err

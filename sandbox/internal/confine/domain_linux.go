@@ -33,9 +33,7 @@ func (c *Confiner) newDomain() (*Domain, error) {
 	go d.onConfinedThread(ready)
 	err := <-ready
 	if err == nil && d.watcher != nil {
-		if err = c.proveScope(d.watcher); err == nil {
-			d.watcher.arm()
-		}
+		err = d.watcher.begin(c.proveScope)
 	}
 	if err != nil {
 		d.abandon()

@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,11 +145,42 @@ func beServer(dir string) {
 	os.Exit(1)
 }
 
-// TestServerKilled: the processes of a server that dies by SIGKILL, alone or
-// with its whole process group, die with it.
+// ends are the ways in which a server dies, as victims of SIGKILL: alone; with
+// its process group; with all that is called like it (pkill -9 NAME); with all
+// that shares its memory (the kernel, when memory has run out).
+var ends = map[string]func(server int) []int{
+	"alone": func(server int) []int { return []int{server} },
+	"group": func(server int) []int { return []int{-server} },
+	"by name": func(server int) []int {
+		return kin(server, func(pid int) bool {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			return proc.Name(pid) == proc.Name(server) || strings.Contains(string(line), filepath.Base(os.Args[0]))
+		})
+	},
+	"by memory": func(server int) []int {
+		const sameMemory = 1 // KCMP_VM
+		return kin(server, func(pid int) bool {
+			same, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(server), uintptr(pid), sameMemory, 0, 0, 0)
+			return e == 0 && same == 0
+		})
+	},
+}
+
+// kin are the processes descended from the server for which is holds, and itself,
+// last: those who are to outlive it must not get the time to act.
+func kin(server int, is func(pid int) bool) (pids []int) {
+	for _, p := range proc.Family(proc.All(), func(p proc.Process) bool { return p.Parent == server }) {
+		if is(p.PID) {
+			pids = append(pids, p.PID)
+		}
+	}
+	return append(pids, server)
+}
+
+// TestServerKilled: the processes of a server that dies by SIGKILL die with it.
 func TestServerKilled(t *testing.T) {
-	for _, group := range []bool{false, true} {
-		t.Run(fmt.Sprintf("group=%v", group), func(t *testing.T) {
+	for name, victims := range ends {
+		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
 			must(t, err)
@@ -158,15 +192,53 @@ func TestServerKilled(t *testing.T) {
 			if n := len(p.living()); n < 6 {
 				t.Fatalf("only %d processes", n)
 			}
-			victim := server.Process.Pid
-			if group {
-				victim = -victim
+			for _, pid := range victims(server.Process.Pid) {
+				_ = unix.Kill(pid, unix.SIGKILL) // some may have ended with it
 			}
-			must(t, unix.Kill(victim, unix.SIGKILL))
 			_ = server.Wait()
 			eventually(t, "processes survived their server", func() bool { return len(p.living()) == 0 })
 		})
 	}
+}
+
+// TestCommandsGoFirst: when memory runs out the system ends commands, all of
+// them, and neither the server nor what watches over them.
+func TestCommandsGoFirst(t *testing.T) {
+	p := newPlace(t)
+	c := confiner(t, p.policy(), missing{})
+	own := score(t, os.Getpid())
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			cmd := exec.Command("/bin/sh", "-c", "cat /proc/self/oom_score_adj; (setsid cat /proc/self/oom_score_adj); echo 0 > /proc/self/oom_score_adj")
+			var out strings.Builder
+			cmd.Stdout = &out
+			if err := runIn(c, cmd); err == nil {
+				t.Error("it could make itself last")
+			}
+			if out.String() != "1000\n1000\n" {
+				t.Errorf("a command has %q", out.String())
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "there is no watcher", func() bool {
+		return slices.ContainsFunc(kin(os.Getpid(), func(int) bool { return true }), isWatcher)
+	})
+	for _, pid := range kin(os.Getpid(), isWatcher) {
+		if got := score(t, pid); got != own {
+			t.Errorf("process %d has %q, want %q", pid, got, own)
+		}
+	}
+}
+
+func isWatcher(pid int) bool { return proc.Name(pid) == watcherName }
+
+func score(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
+	must(t, err)
+	return strings.TrimSpace(string(text))
 }
 
 // TestSurvivors: what a command leaves running goes on, is served by its broker,

@@ -30,6 +30,7 @@ func Harden() error {
 // command's domain and shares our memory; the reaper of descendants whose
 // parents ended, because they stay ours to see and to end.
 var prepareProcess = sync.OnceValue(func() error {
+	proc.Prepare() // opens what an undumpable process cannot
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("undumpable: %w", err)
 	}

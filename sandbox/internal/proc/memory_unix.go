@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package proc
+
+// Expendable runs start.
+func Expendable(start func() error) error { return start() }

@@ -27,6 +27,7 @@ func (s groupStarter) start(l launch) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	proc.Reserve(g.pid)
 	s.guard.groupBegins(g.pid)
 	return g, nil
 }

@@ -20,11 +20,12 @@ type Confiner struct {
 	policy  Policy
 	kernel  features
 	ruleset int // Landlock's, for commands; -1 without Landlock
-	outer   int // Landlock's, for watchers; -1 where signals are not scoped
+	outer   int // Landlock's, for watchers, shared by all; -1 where signals are not scoped
 	filter  []unix.SockFilter
 	writes  []string // the writable roots, links resolved
 	ports   listeners
 	names   abstractNames
+	ipc     ipcObjects
 	spares  *spares
 	status  func() Status
 	proven  atomic.Bool // the signal scope holds
@@ -54,7 +55,7 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 		return nil, err
 	}
 	if c.kernel.scoped() {
-		if c.outer, err = outerRuleset(); err != nil {
+		if c.outer, err = outer(); err != nil {
 			unix.Close(c.ruleset)
 			return nil, err
 		}
@@ -70,6 +71,9 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 // child must not need the broker (namespaces, owners, signals to others) before it
 // executes its program. When start fails, so does Start.
 func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
+	if err := proc.Room(); err != nil {
+		return nil, err
+	}
 	d, err := c.spares.take()
 	if err != nil {
 		return nil, fmt.Errorf("cannot confine a thread: %w", err)
@@ -141,10 +145,8 @@ func (c *Confiner) Close() error {
 	for _, d := range c.live() {
 		errs = append(errs, d.Kill())
 	}
+	c.ipc.close()
 	unix.Close(c.ruleset)
-	if c.outer >= 0 {
-		unix.Close(c.outer)
-	}
 	return errors.Join(errs...)
 }
 

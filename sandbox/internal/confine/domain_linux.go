@@ -77,6 +77,7 @@ func (d *Domain) run(start func() (int, error)) (err error) {
 	}
 	<-ran
 	if err == nil {
+		proc.Reserve(d.leader)
 		d.started.Store(true)
 	} else if d.broker == nil {
 		d.finish()

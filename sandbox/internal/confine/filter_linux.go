@@ -36,7 +36,7 @@ func buildFilter(o filterOptions) []unix.SockFilter {
 	rules := make([]rule, 0, 128)
 	for _, part := range [][]rule{
 		refusedRules(), brokeredRules(), socketRules(o), optionRules(o), signalRules(o), otherTaskRules(),
-		creationRules(o), legacyRules(),
+		ipcRules(), creationRules(o), legacyRules(),
 	} {
 		rules = append(rules, part...)
 	}

@@ -5,6 +5,7 @@ package confine
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strconv"
 	"unsafe"
 
@@ -36,9 +37,8 @@ var handlers = func() map[int32]func(*question) answer {
 		unix.SYS_CLONE: refuses("create namespaces"), unix.SYS_UNSHARE: refuses("create namespaces"),
 		unix.SYS_SETNS: refuses("enter namespaces"), unix.SYS_CHROOT: refuses("chroot"),
 	}
-	for nr, f := range fileHandlers {
-		h[nr] = f
-	}
+	maps.Copy(h, fileHandlers)
+	maps.Copy(h, ipcHandlers())
 	return h
 }()
 

@@ -180,10 +180,13 @@ var probeTable = map[string]escape{
 		return syscallErr(unix.SYS_IO_URING_SETUP, 4, uintptr(unsafe.Pointer(&p)))
 	}},
 
+	"inotify":       {try: func() error { return watchPath(outside("")) }},
+	"inotify-names": {try: func() error { _ = os.Symlink(outside(""), "w"); return watchPath("w") }},
+
 	// System V objects of others
-	"message-queue": {try: func() error { return otherIPC(unix.SYS_MSGGET, unix.SYS_MSGCTL, "PROBE_QUEUE", 0o600) }},
-	"semaphore":     {try: func() error { return otherIPC(unix.SYS_SEMGET, unix.SYS_SEMCTL, "PROBE_SEMAPHORE", 1, 0o600) }},
-	"shared-memory": {try: func() error { return otherIPC(unix.SYS_SHMGET, unix.SYS_SHMCTL, "PROBE_SHARED", 64, 0o600) }},
+	"message-queue": {try: func() error { return otherIPC(unix.SYS_MSGGET, "PROBE_QUEUE", 0o600) }},
+	"semaphore":     {try: func() error { return otherIPC(unix.SYS_SEMGET, "PROBE_SEMAPHORE", 1, 0o600) }},
+	"shared-memory": {try: func() error { return otherIPC(unix.SYS_SHMGET, "PROBE_SHARED", 64, 0o600) }},
 	"message-send": {try: func() error {
 		var message [3]uintptr
 		message[0] = 1
@@ -513,7 +516,17 @@ func connectMany() error {
 }
 
 // otherIPC finds by its key an object that somebody else made.
-func otherIPC(get, ctl uintptr, idVar string, args ...uintptr) error {
+func otherIPC(get uintptr, idVar string, args ...uintptr) error {
 	key := uintptr(number(idVar + "_KEY"))
 	return syscallErr(get, append([]uintptr{key}, args...)...)
+}
+
+func watchPath(path string) error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.InotifyAddWatch(fd, path, unix.IN_CREATE)
+	return err
 }

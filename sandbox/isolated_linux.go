@@ -21,11 +21,14 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 	}
 	for pause := time.Millisecond; ; pause *= 2 {
 		var cell *confine.Cell
-		_, err := proc.Start(func() (guard int, err error) {
-			if cell, err = in.Start(p); err == nil {
-				guard = cell.Guard()
-			}
-			return guard, err
+		err := proc.Expendable(func() error {
+			_, err := proc.Start(func() (guard int, err error) {
+				if cell, err = in.Start(p); err == nil {
+					guard = cell.Guard()
+				}
+				return guard, err
+			})
+			return err
 		})
 		if err == nil {
 			return isolated{cell}, nil

@@ -23,9 +23,11 @@ type groupStarter struct{ guard *watchdog }
 
 func (s groupStarter) start(l launch) (tree, error) {
 	g := newGroup(l, s.guard)
-	if _, err := proc.Start(g.begin); err != nil {
+	err := proc.Expendable(func() error { _, err := proc.Start(g.begin); return err })
+	if err != nil {
 		return nil, err
 	}
+	proc.Reserve(g.pid)
 	s.guard.groupBegins(g.pid)
 	return g, nil
 }

@@ -21,7 +21,8 @@ import (
 )
 
 // watchdogName is argv[0] of the process that outlives the server.
-const watchdogName = "perstack-base: watchdog"
+// It is not called like the program: what ends servers by their name spares it.
+const watchdogName = "command-watchdog"
 
 // hooked is set once the program has called Helpers: only then may it be
 // executed again, for otherwise a second server would start.

@@ -19,6 +19,8 @@ import (
 
 // fileHandlers decide the calls that change what is known about a file.
 var fileHandlers = map[int32]func(*question) answer{
+	unix.SYS_INOTIFY_ADD_WATCH: (*question).watch,
+
 	unix.SYS_FCHMOD:    func(q *question) answer { return q.chmod(q.byFD(q.arg(0)), q.args[1]) },
 	unix.SYS_FCHMODAT:  func(q *question) answer { return q.chmod(q.byPath(q.arg(0), q.args[1], 0), q.args[2]) },
 	unix.SYS_FCHMODAT2: func(q *question) answer { return q.chmod(q.byPath(q.arg(0), q.args[1], q.arg(3)), q.args[2]) },
@@ -32,6 +34,38 @@ var fileHandlers = map[int32]func(*question) answer{
 		}
 		return q.utime(q.byPath(q.arg(0), q.args[1], q.arg(3)), readTimespecs)
 	},
+}
+
+// watch has the asker told of what happens in a directory that it may read. The
+// kernel would ask for the same user id only. Where the asker's descriptor cannot
+// be duplicated it makes the call itself, and could exchange the path meanwhile.
+func (q *question) watch() answer {
+	mask, flags := uint32(q.args[2]), 0
+	if mask&unix.IN_DONT_FOLLOW != 0 {
+		flags = unix.AT_SYMLINK_NOFOLLOW
+	}
+	o := q.byPath(unix.AT_FDCWD, q.args[1], flags)
+	if o.e != 0 {
+		return fail(o.e)
+	}
+	defer unix.Close(o.fd)
+	c := q.broker.domain.confiner
+	if !c.policy.Allows(o.path, false) {
+		return q.refuse(unix.EACCES, "watch "+o.path, "--allow-read "+o.path)
+	}
+	if !c.kernel.GetFD {
+		return answer{run: true}
+	}
+	queue, e := q.duplicate(q.arg(0))
+	if e != 0 {
+		return fail(e)
+	}
+	defer unix.Close(queue)
+	number, err := unix.InotifyAddWatch(queue, fdPath(o.fd), mask&^unix.IN_DONT_FOLLOW)
+	if err != nil {
+		return failed(err)
+	}
+	return answer{val: int64(number)}
 }
 
 // An object is what a call names: an O_PATH descriptor of ours, or an error.

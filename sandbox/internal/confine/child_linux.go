@@ -26,9 +26,15 @@ type call struct {
 func (c *call) then(n *call) { c.next, c.orElse = n, n }
 
 // errno returns the error of a finished call, 0 for none.
-func (c *call) errno() unix.Errno {
-	if r := int(c.ret); r < 0 && r > -4096 {
-		return unix.Errno(-r)
+func (c *call) errno() unix.Errno { return errnoOf(int(c.ret)) }
+
+// notRun is the result of a call that has not been made.
+const notRun = 1
+
+// errnoOf returns the error in what the kernel returned, 0 for none.
+func errnoOf(ret int) unix.Errno {
+	if ret < 0 && ret > -4096 {
+		return unix.Errno(-ret)
 	}
 	return 0
 }

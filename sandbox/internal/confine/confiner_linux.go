@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Confiner holds one policy in the form the kernel takes. It is safe for
@@ -17,11 +19,12 @@ type Confiner struct {
 	policy  Policy
 	kernel  features
 	ruleset int // Landlock's, for commands; -1 without Landlock
-	outer   int // Landlock's, for watchers; -1 where signals are not scoped
+	outer   int // Landlock's, for watchers, shared by all; -1 where signals are not scoped
 	filter  []unix.SockFilter
 	writes  []string // the writable roots, links resolved
 	ports   listeners
 	names   abstractNames
+	ipc     ipcObjects
 	spares  *spares
 	status  func() Status
 	proven  atomic.Bool // the signal scope holds
@@ -55,7 +58,7 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 		return nil, err
 	}
 	if c.kernel.scoped() {
-		if c.outer, err = outerRuleset(); err != nil {
+		if c.outer, err = outer(); err != nil {
 			unix.Close(c.ruleset)
 			return nil, err
 		}
@@ -71,6 +74,9 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 // child must not need the broker (namespaces, owners, signals to others) before it
 // executes its program. When start fails, so does Start.
 func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
+	if err := proc.Room(); err != nil {
+		return nil, err
+	}
 	d, err := c.spares.take()
 	if err != nil {
 		return nil, fmt.Errorf("cannot confine a thread: %w", err)
@@ -79,7 +85,7 @@ func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
 		d.discard()
 		return nil, err
 	}
-	err = d.run(start)
+	err = proc.Expendable(func() error { return d.run(start) })
 	c.spares.refill()
 	if err != nil {
 		return nil, err
@@ -142,9 +148,7 @@ func (c *Confiner) Close() error {
 	for _, d := range c.live() {
 		errs = append(errs, d.Kill())
 	}
+	c.ipc.close()
 	unix.Close(c.ruleset)
-	if c.outer >= 0 {
-		unix.Close(c.outer)
-	}
 	return errors.Join(errs...)
 }

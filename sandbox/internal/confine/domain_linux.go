@@ -33,9 +33,7 @@ func (c *Confiner) newDomain() (*Domain, error) {
 	go d.onConfinedThread(ready)
 	err := <-ready
 	if err == nil && d.watcher != nil {
-		if err = c.proveScope(d.watcher); err == nil {
-			d.watcher.arm()
-		}
+		err = d.watcher.begin(c.proveScope)
 	}
 	if err != nil {
 		d.abandon()
@@ -79,6 +77,7 @@ func (d *Domain) run(start func() (int, error)) (err error) {
 	}
 	<-ran
 	if err == nil {
+		proc.Reserve(d.leader)
 		d.started.Store(true)
 	} else if d.broker == nil {
 		d.finish()

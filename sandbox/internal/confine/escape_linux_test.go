@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // lesser are machines that lack something of this one.
@@ -62,7 +64,7 @@ func mustStayInside(t *testing.T, name, exe string, without missing) {
 func probeNames() []string {
 	var names []string
 	for name := range probeTable {
-		if !slices.Contains([]string{"attack", "inherited", "random", "steer", "disconnect", "dial", "pidfd-own", "terminals"}, name) { // they have tests of their own
+		if !slices.Contains([]string{"attack", "inherited", "random", "steer", "disconnect", "dial", "pidfd-own", "terminals", "connects"}, name) { // they have tests of their own
 			names = append(names, name)
 		}
 	}
@@ -84,11 +86,31 @@ func scene(t *testing.T, p place) []string {
 		must(t, err)
 		t.Cleanup(func() { conn.Close() })
 	}
-	return []string{
-		"PROBE_OUTSIDE=" + p.outside, "PROBE_SOCK=" + sock, "PROBE_ABSTRACT=" + abstract,
-		"PROBE_TCP=" + serve(t, "tcp", "127.0.0.1:0"),
+	return append(systemV(t),
+		"PROBE_OUTSIDE="+p.outside, "PROBE_SOCK="+sock, "PROBE_ABSTRACT="+abstract,
+		"PROBE_TCP="+serve(t, "tcp", "127.0.0.1:0"),
 		fmt.Sprintf("PROBE_VICTIM=%d", bystander(t)), fmt.Sprintf("PROBE_SERVER=%d", os.Getpid()),
+	)
+}
+
+// systemV makes objects of this user's that are not the commands'.
+func systemV(t *testing.T) (env []string) {
+	key := 0x5c000000 + os.Getpid()<<8 + int(scenes.Load())&0xff
+	for i, name := range []string{"PROBE_SHARED", "PROBE_SEMAPHORE", "PROBE_QUEUE"} {
+		kind := &ipcKinds[i]
+		args := [6]uint64{uint64(key), 64}
+		if kind.get == unix.SYS_SEMGET {
+			args[1] = 1
+		}
+		args[kind.flags] = ipcCreate | 0o600
+		id, e := ipcCall(kind.get, args)
+		if e != 0 {
+			t.Fatal(name, e)
+		}
+		t.Cleanup(func() { _, _ = ipcCall(kind.ctl, [6]uint64{uint64(id)}) }) // to remove is 0, in whichever place
+		env = append(env, fmt.Sprintf("%s=%d", name, id), fmt.Sprintf("%s_KEY=%d", name, key))
 	}
+	return env
 }
 
 // serve accepts connections and drops them.

@@ -36,7 +36,7 @@ func buildFilter(o filterOptions) []unix.SockFilter {
 	rules := make([]rule, 0, 128)
 	for _, part := range [][]rule{
 		refusedRules(), brokeredRules(), socketRules(o), optionRules(o), signalRules(o), otherTaskRules(),
-		creationRules(o), legacyRules(),
+		ipcRules(), creationRules(o), legacyRules(),
 	} {
 		rules = append(rules, part...)
 	}
@@ -116,7 +116,7 @@ func brokeredRules() []rule {
 	return all(retNotify,
 		unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_CONNECT,
 		unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2,
-		unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT)
+		unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT, unix.SYS_INOTIFY_ADD_WATCH)
 }
 
 // socketRules let through the sockets that the broker can judge by their

@@ -2,7 +2,10 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_X86_64
+const (
+	auditArch  = unix.AUDIT_ARCH_X86_64
+	elfMachine = 62
+)
 
 // legacyRules are the calls that newer architectures left out.
 func legacyRules() []rule {

@@ -2,7 +2,10 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_AARCH64
+const (
+	auditArch  = unix.AUDIT_ARCH_AARCH64
+	elfMachine = 183
+)
 
 // This architecture was born without the old calls.
 func legacyRules() []rule { return nil }

@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,11 +145,42 @@ func beServer(dir string) {
 	os.Exit(1)
 }
 
-// TestServerKilled: the processes of a server that dies by SIGKILL, alone or
-// with its whole process group, die with it.
+// ends are the ways in which a server dies, as victims of SIGKILL: alone; with
+// its process group; with all that is called like it (pkill -9 NAME); with all
+// that shares its memory (the kernel, when memory has run out).
+var ends = map[string]func(server int) []int{
+	"alone": func(server int) []int { return []int{server} },
+	"group": func(server int) []int { return []int{-server} },
+	"by name": func(server int) []int {
+		return kin(server, func(pid int) bool {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			return proc.Name(pid) == proc.Name(server) || strings.Contains(string(line), filepath.Base(os.Args[0]))
+		})
+	},
+	"by memory": func(server int) []int {
+		const sameMemory = 1 // KCMP_VM
+		return kin(server, func(pid int) bool {
+			same, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(server), uintptr(pid), sameMemory, 0, 0, 0)
+			return e == 0 && same == 0
+		})
+	},
+}
+
+// kin are the processes descended from the server for which is holds, and itself,
+// last: those who are to outlive it must not get the time to act.
+func kin(server int, is func(pid int) bool) (pids []int) {
+	for _, p := range proc.Family(proc.All(), func(p proc.Process) bool { return p.Parent == server }) {
+		if is(p.PID) {
+			pids = append(pids, p.PID)
+		}
+	}
+	return append(pids, server)
+}
+
+// TestServerKilled: the processes of a server that dies by SIGKILL die with it.
 func TestServerKilled(t *testing.T) {
-	for _, group := range []bool{false, true} {
-		t.Run(fmt.Sprintf("group=%v", group), func(t *testing.T) {
+	for name, victims := range ends {
+		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
 			must(t, err)
@@ -158,15 +192,53 @@ func TestServerKilled(t *testing.T) {
 			if n := len(p.living()); n < 6 {
 				t.Fatalf("only %d processes", n)
 			}
-			victim := server.Process.Pid
-			if group {
-				victim = -victim
+			for _, pid := range victims(server.Process.Pid) {
+				_ = unix.Kill(pid, unix.SIGKILL) // some may have ended with it
 			}
-			must(t, unix.Kill(victim, unix.SIGKILL))
 			_ = server.Wait()
 			eventually(t, "processes survived their server", func() bool { return len(p.living()) == 0 })
 		})
 	}
+}
+
+// TestCommandsGoFirst: when memory runs out the system ends commands, all of
+// them, and neither the server nor what watches over them.
+func TestCommandsGoFirst(t *testing.T) {
+	p := newPlace(t)
+	c := confiner(t, p.policy(), missing{})
+	own := score(t, os.Getpid())
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			cmd := exec.Command("/bin/sh", "-c", "cat /proc/self/oom_score_adj; (setsid cat /proc/self/oom_score_adj); echo 0 > /proc/self/oom_score_adj")
+			var out strings.Builder
+			cmd.Stdout = &out
+			if err := runIn(c, cmd); err == nil {
+				t.Error("it could make itself last")
+			}
+			if out.String() != "1000\n1000\n" {
+				t.Errorf("a command has %q", out.String())
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "there is no watcher", func() bool {
+		return slices.ContainsFunc(kin(os.Getpid(), func(int) bool { return true }), isWatcher)
+	})
+	for _, pid := range kin(os.Getpid(), isWatcher) {
+		if got := score(t, pid); got != own {
+			t.Errorf("process %d has %q, want %q", pid, got, own)
+		}
+	}
+}
+
+func isWatcher(pid int) bool { return proc.Name(pid) == watcherName }
+
+func score(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
+	must(t, err)
+	return strings.TrimSpace(string(text))
 }
 
 // TestSurvivors: what a command leaves running goes on, is served by its broker,
@@ -291,4 +363,112 @@ func TestThousands(t *testing.T) {
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
 	eventually(t, "descriptors leaked", func() bool { return openFDs(t) <= before })
 	eventually(t, "children stayed", func() bool { return countChildren(false) == 0 })
+}
+
+// bombVar makes the test binary be a server, whose command makes processes
+// without end, for a user with a limit.
+const bombVar = "CONFINE_TEST_BOMB"
+
+// beBombed runs commands beside the bomb. Some may fail; the server must not.
+func beBombed(dir string) {
+	p := place{ws: dir}
+	err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 300, Max: 300})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	c, err := New(p.policy(), Options{})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	bomb := exec.Command("/bin/sh", "-c", "f() { f & f & wait; }; f")
+	bomb.Dir = dir
+	d, err := c.Start(starting(bomb))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	failed, ran := 0, 0
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for range 40 {
+			all.Go(func() {
+				err := runIn(c, exec.Command("/bin/true"))
+				mu.Lock()
+				defer mu.Unlock()
+				if ran++; err != nil {
+					failed++
+				}
+			})
+		}
+		all.Wait()
+	}
+	err = d.Kill()
+	_ = bomb.Wait()
+	fmt.Println("alive:", failed, "of", ran, "failed;", err, len(p.living()), "left")
+	os.Exit(0)
+}
+
+// TestForkBomb: a command that makes processes up to the user's limit ends
+// neither the server nor the commands beside it, and can be killed.
+func TestForkBomb(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("it takes a user who has no other processes")
+	}
+	const user = 54321
+	dir, err := os.MkdirTemp("", "bomb-*")
+	must(t, err)
+	defer os.RemoveAll(dir)
+	must(t, os.Chown(dir, user, user))
+	exe := copyOfTest(t, dir)
+	server := exec.Command(exe)
+	server.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin", bombVar + "=" + dir}
+	server.Dir = dir
+	server.SysProcAttr = &unix.SysProcAttr{Credential: credential(user)}
+	out, err := server.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "alive:") {
+		t.Errorf("the server did not survive: %v %.2000s", err, out)
+	}
+	t.Logf("%s", out)
+	eventually(t, "the bomb goes on", func() bool { return len(place{ws: dir}.living()) == 0 })
+}
+
+// copyOfTest is this test's program where another user can execute it.
+func copyOfTest(t *testing.T, dir string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	must(t, err)
+	bin, err := os.ReadFile(exe)
+	must(t, err)
+	copied := filepath.Join(dir, "confine.test")
+	must(t, os.WriteFile(copied, bin, 0o755))
+	return copied
+}
+
+// TestIdleSessionsHoldNothing: a session whose commands have ended gives back
+// its spare threads, their watchers and descriptors, and still runs the next.
+func TestIdleSessionsHoldNothing(t *testing.T) {
+	p := newPlace(t)
+	warm := confiner(t, p.policy(), missing{})
+	must(t, runIn(warm, exec.Command("/bin/true"))) // what all sessions share is made once
+	must(t, warm.Close())
+	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
+	before := openFDs(t)
+	const sessions = 20
+	var all []*Confiner
+	for range sessions {
+		c := confiner(t, p.policy(), missing{})
+		c.spares.keep = time.Second
+		must(t, runIn(c, exec.Command("/bin/true")))
+		all = append(all, c)
+	}
+	eventually(t, "there are no spares: nothing is proven", func() bool { return confinedThreads(t) > 0 })
+	eventually(t, "idle sessions keep threads", func() bool { return confinedThreads(t) == 0 })
+	eventually(t, "idle sessions keep processes", func() bool { return countChildren(false) == 0 })
+	eventually(t, "idle sessions keep descriptors", func() bool { return openFDs(t) <= before+sessions })
+	for _, c := range all {
+		must(t, runIn(c, exec.Command("/bin/true")))
+	}
 }

@@ -5,6 +5,7 @@ package confine
 import (
 	"fmt"
 	"os"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -118,6 +119,9 @@ func outerRuleset() (int, error) {
 	}
 	return fd, nil
 }
+
+// outer is the one that all watchers of this program share.
+var outer = sync.OnceValues(outerRuleset)
 
 func createRuleset(attr *unix.LandlockRulesetAttr) (int, error) {
 	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0)

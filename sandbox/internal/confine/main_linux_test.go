@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(netVar); dir != "" {
 		beNetwork(dir)
 	}
+	if dir := os.Getenv(bombVar); dir != "" {
+		beBombed(dir)
+	}
 	if dir := os.Getenv(serverVar); dir != "" {
 		beServer(dir)
 	}

@@ -3,11 +3,15 @@
 package confine
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestOwnServersAreOutOfReach: a command whose network is open reaches every
@@ -73,5 +77,62 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 		if !reaches("tcp", reached[0]) && !reaches("unix", reached[0]) {
 			t.Errorf("%s: it is not forgotten", name)
 		}
+	}
+}
+
+// TestWaitingConnectsHoldNoThreads: however many connects of commands wait, the
+// server's threads stay few, and nothing stays when the commands have ended.
+func TestWaitingConnectsHoldNoThreads(t *testing.T) {
+	exe, err := os.Executable()
+	must(t, err)
+	threads := func() int {
+		tasks, err := os.ReadDir("/proc/self/task")
+		must(t, err)
+		return len(tasks)
+	}
+	before := threads()
+	var domains []*Domain
+	var commands []*exec.Cmd
+	for range 6 {
+		p := newPlace(t)
+		c := confiner(t, p.policy(), missing{})
+		cmd := exec.Command(exe)
+		cmd.Dir = p.ws
+		cmd.Env = append(os.Environ(), probeVar+"=connects")
+		d, err := c.Start(starting(cmd))
+		must(t, err)
+		domains, commands = append(domains, d), append(commands, cmd)
+		eventually(t, "the command does not connect", p.isUp)
+	}
+	eventually(t, "too few connects wait: nothing is proven", func() bool { return len(waits) >= 300 })
+	most := 0
+	for range 50 {
+		most = max(most, threads())
+		time.Sleep(10 * time.Millisecond)
+	}
+	if most > before+100 {
+		t.Errorf("%d connects wait, and %d threads became %d", len(waits), before, most)
+	}
+	for i, d := range domains {
+		must(t, d.Kill())
+		_ = commands[i].Wait()
+		waitDone(t, d)
+	}
+	eventually(t, "connects wait for commands that have ended", func() bool { return len(waits) == 0 })
+}
+
+// TestNamesAreForgotten: names of abstract sockets that were closed take no memory.
+func TestNamesAreForgotten(t *testing.T) {
+	var names abstractNames
+	for i := range 10 * fewNames {
+		s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		must(t, unix.Bind(s, &unix.SockaddrUnix{Name: fmt.Sprintf("@confine-%d-%d", os.Getpid(), i)}))
+		must(t, unix.Listen(s, 1))
+		names.add(s)
+		unix.Close(s)
+	}
+	if n := len(names.inode); n > 2*fewNames {
+		t.Errorf("%d names are kept", n)
 	}
 }

@@ -105,6 +105,7 @@ var probeTable = map[string]escape{
 	"steer":      {try: func() error { return ways[os.Getenv("PROBE_WAY")]() }},
 	"pidfd-own":  {try: pidfdOwn},
 	"terminals":  {try: openTerminals},
+	"connects":   {try: connectMany},
 	"dial":       {try: func() error { _, err := net.Dial(os.Getenv("PROBE_NETWORK"), os.Getenv("PROBE_ADDRESS")); return err }},
 	"disconnect": {try: listenDisconnected},
 	"inherited":  {try: func() error { _, err := unix.Read(number("PROBE_FD"), make([]byte, 6)); return err }},
@@ -178,6 +179,24 @@ var probeTable = map[string]escape{
 		var p [120]byte
 		return syscallErr(unix.SYS_IO_URING_SETUP, 4, uintptr(unsafe.Pointer(&p)))
 	}},
+
+	"inotify":       {try: func() error { return watchPath(outside("")) }},
+	"inotify-names": {try: func() error { _ = os.Symlink(outside(""), "w"); return watchPath("w") }},
+
+	// System V objects of others
+	"message-queue": {try: func() error { return otherIPC(unix.SYS_MSGGET, "PROBE_QUEUE", 0o600) }},
+	"semaphore":     {try: func() error { return otherIPC(unix.SYS_SEMGET, "PROBE_SEMAPHORE", 1, 0o600) }},
+	"shared-memory": {try: func() error { return otherIPC(unix.SYS_SHMGET, "PROBE_SHARED", 64, 0o600) }},
+	"message-send": {try: func() error {
+		var message [3]uintptr
+		message[0] = 1
+		return syscallErr(unix.SYS_MSGSND, uintptr(number("PROBE_QUEUE")), ptr(&message), 8, 0o4000)
+	}},
+	"semaphore-raise": {try: func() error {
+		operation := [3]int16{0, 1, 0}
+		return syscallErr(unix.SYS_SEMOP, uintptr(number("PROBE_SEMAPHORE")), ptr(&operation), 1)
+	}},
+	"shared-attach": {try: func() error { return syscallErr(unix.SYS_SHMAT, uintptr(number("PROBE_SHARED"))) }},
 
 	// other processes
 	"environ": {try: func() error { _, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", victim())); return err }},
@@ -456,4 +475,58 @@ func pushInput() error {
 	}
 	b := byte('x')
 	return syscallErr(unix.SYS_IOCTL, uintptr(m), unix.TIOCSTI, uintptr(unsafe.Pointer(&b)))
+}
+
+// connectMany has many connects wait at once, on a server that accepts nobody: by
+// TCP and by a Unix socket, half of them with a time limit of their own.
+func connectMany() error {
+	const waiting = 60
+	local := &unix.SockaddrUnix{Name: "full.sock"}
+	servers := map[int]unix.Sockaddr{unix.AF_INET: &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}, unix.AF_UNIX: local}
+	for domain, at := range servers {
+		l, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		if err := unix.Bind(l, at); err != nil {
+			return err
+		}
+		if err := unix.Listen(l, 0); err != nil {
+			return err
+		}
+		to, err := unix.Getsockname(l)
+		if err != nil {
+			return err
+		}
+		for i := range waiting {
+			s, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			if i%2 == 0 {
+				_ = unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1000})
+			}
+			go func() { _ = unix.Connect(s, to) }()
+		}
+	}
+	if err := os.WriteFile("up", nil, 0o600); err != nil {
+		return err
+	}
+	select {}
+}
+
+// otherIPC finds by its key an object that somebody else made.
+func otherIPC(get uintptr, idVar string, args ...uintptr) error {
+	key := uintptr(number(idVar + "_KEY"))
+	return syscallErr(get, append([]uintptr{key}, args...)...)
+}
+
+func watchPath(path string) error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.InotifyAddWatch(fd, path, unix.IN_CREATE)
+	return err
 }

@@ -5,6 +5,7 @@ package confine
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strconv"
 	"unsafe"
 
@@ -36,9 +37,8 @@ var handlers = func() map[int32]func(*question) answer {
 		unix.SYS_CLONE: refuses("create namespaces"), unix.SYS_UNSHARE: refuses("create namespaces"),
 		unix.SYS_SETNS: refuses("enter namespaces"), unix.SYS_CHROOT: refuses("chroot"),
 	}
-	for nr, f := range fileHandlers {
-		h[nr] = f
-	}
+	maps.Copy(h, fileHandlers)
+	maps.Copy(h, ipcHandlers())
 	return h
 }()
 
@@ -115,26 +115,34 @@ func (q *question) socketOf(fd int) (sock int, release func(settled bool), e uni
 	if !q.broker.domain.confiner.kernel.GetFD {
 		return q.broker.kept.find(q, fd)
 	}
-	pidfd, err := q.pidfd()
-	if err != nil {
-		return -1, nil, unix.ESRCH
-	}
-	defer unix.Close(pidfd)
-	if !q.valid() {
-		return -1, nil, unix.ESRCH
-	}
-	sock, err = unix.PidfdGetfd(pidfd, fd, 0)
-	if err == unix.EBADF {
-		return -1, nil, unix.EBADF
-	}
-	if err != nil {
-		return -1, nil, unix.EACCES
+	if sock, e = q.duplicate(fd); e != 0 {
+		return -1, nil, e
 	}
 	if _, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		unix.Close(sock)
 		return -1, nil, unix.ENOTSOCK
 	}
 	return sock, func(bool) { unix.Close(sock) }, 0
+}
+
+// duplicate copies a descriptor of the asker.
+func (q *question) duplicate(fd int) (own int, e unix.Errno) {
+	pidfd, err := q.pidfd()
+	if err != nil {
+		return -1, unix.ESRCH
+	}
+	defer unix.Close(pidfd)
+	if !q.valid() {
+		return -1, unix.ESRCH
+	}
+	own, err = unix.PidfdGetfd(pidfd, fd, 0)
+	if err == unix.EBADF {
+		return -1, unix.EBADF
+	}
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	return own, 0
 }
 
 // pidfd opens the asker's process. Most askers are its first thread.

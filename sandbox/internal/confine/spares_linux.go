@@ -17,13 +17,19 @@ type spares struct {
 	ready  []*Domain
 	busy   bool // a goroutine is refilling
 	closed bool
+	idle   *time.Timer // since the last take
+	keep   time.Duration
 }
+
+// keepSpares is for how long an idle session keeps its spares, which are threads,
+// processes and descriptors.
+const keepSpares = 10 * time.Second
 
 func newSpares(want int, make func() (*Domain, error)) *spares {
 	if want == 0 {
 		want = 2
 	}
-	return &spares{make: make, want: want}
+	return &spares{make: make, want: want, keep: keepSpares}
 }
 
 // take returns a spare domain, or a fresh one when there is none.
@@ -54,6 +60,7 @@ func (s *spares) refill() {
 }
 
 func (s *spares) fill() {
+	reserveThreads()
 	for more := true; more; {
 		d, err := s.make()
 		more = s.add(d, err)
@@ -71,14 +78,27 @@ func (s *spares) add(d *Domain, err error) bool {
 		d.discard()
 	default:
 		s.ready = append(s.ready, d)
+		s.awaitIdle()
 	}
 	s.busy = err == nil && !s.closed && len(s.ready) < s.want
 	return s.busy
 }
 
-func (s *spares) close() {
+// awaitIdle has the spares given up when none has been made for a while; one is
+// made after each that is taken.
+func (s *spares) awaitIdle() {
+	if s.idle == nil {
+		s.idle = time.AfterFunc(s.keep, func() { s.giveUp(false) })
+		return
+	}
+	s.idle.Reset(s.keep)
+}
+
+func (s *spares) close() { s.giveUp(true) }
+
+func (s *spares) giveUp(forGood bool) {
 	s.mu.Lock()
-	s.closed = true
+	s.closed = s.closed || forGood
 	ready := s.ready
 	s.ready = nil
 	s.mu.Unlock()

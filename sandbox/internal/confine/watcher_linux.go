@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -15,26 +16,31 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// A watcher is a process of a few system calls that lives in the outer Landlock
+// A watcher is a process of a few instructions that lives in the outer Landlock
 // domain of one command. It can signal exactly the processes of that command,
 // and they can neither signal nor trace it. It does on request what only it can
 // do, and when its line breaks, because the domain is to be killed or because
-// the server has died, it kills them all and ends.
+// the server has died, it kills them all and ends. It has a memory and a name of
+// its own, so what ends the server does not end it as well.
 type watcher struct {
-	pid  int
-	mu   sync.Mutex // one request at a time
-	line int        // our end of its socket pair, -1 when it is gone
-	last call       // the only slot that requests use
-	wait call       // reads the next request; its orElse is what happens at the end of the line
-	kill call
-	rest [5]call
-	buf  [1]byte
-	pin  runtime.Pinner
+	pid   int
+	mu    sync.Mutex // one request at a time
+	line  int        // our end of its socket pair, -1 when it is gone
+	fired bool       // it killed its domain when the line broke
+	steps [4]call
+	pin   runtime.Pinner
 }
+
+// watcherName is how system tools show watchers.
+const watcherName = "command-watcher"
 
 // newWatcher starts a watcher from the calling thread, which must already be in
 // the outer domain. It is not armed yet.
 func newWatcher() (*watcher, error) {
+	image, err := watcherImage()
+	if err != nil {
+		return nil, fmt.Errorf("the watcher's program: %w", err)
+	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socketpair: %w", err)
@@ -42,8 +48,8 @@ func newWatcher() (*watcher, error) {
 	defer unix.Close(pair[1])
 	w := &watcher{line: pair[0]}
 	w.pin.Pin(w)
-	w.write(uintptr(pair[1]))
-	w.pid, err = proc.Start(func() (int, error) { return spawn(unix.CLONE_VM, &w.rest[0]) })
+	w.write(uintptr(pair[1]), uintptr(image))
+	w.pid, err = proc.Start(func() (int, error) { return spawn(unix.CLONE_VM, &w.steps[0]) })
 	if err != nil {
 		unix.Close(pair[0])
 		w.pin.Unpin()
@@ -52,26 +58,94 @@ func newWatcher() (*watcher, error) {
 	return w, nil
 }
 
-// write sets down what the watcher does: leave our session, so that a signal to
-// our process group spares it; keep nothing open but its line; serve requests.
-func (w *watcher) write(fd uintptr) {
-	buf := uintptr(unsafe.Pointer(&w.buf[0])) // w is on the heap and pinned
-	steps := &w.rest
-	steps[0] = call{nr: unix.SYS_SETSID}
-	steps[1] = call{nr: unix.SYS_CLOSE_RANGE, args: [6]uintptr{0, fd - 1}}
-	steps[2] = call{nr: unix.SYS_CLOSE_RANGE, args: [6]uintptr{fd + 1, uintptr(^uint32(0))}}
-	w.wait = call{nr: unix.SYS_READ, args: [6]uintptr{fd, buf, 1}}
-	steps[3] = call{nr: unix.SYS_WRITE, args: [6]uintptr{fd, buf, 1}}
-	w.kill = call{ret: notRun, nr: unix.SYS_KILL, args: [6]uintptr{^uintptr(0), uintptr(unix.SIGKILL)}}
-	steps[0].then(&steps[1])
-	steps[1].then(&steps[2])
-	steps[2].then(&w.wait)
-	w.wait.next = &w.last
-	w.last.then(&steps[3])
-	steps[3].then(&w.wait)
+var (
+	watcherArgs = [2]*byte{cBytes(watcherName)}
+	noStrings   [1]*byte
+	noPath      byte
+)
+
+func cBytes(s string) *byte { return &append([]byte(s), 0)[0] }
+
+// write sets down how the child becomes a watcher: leave our session, so that a
+// signal to our process group spares it; keep nothing open but its line; execute
+// the image.
+func (w *watcher) write(line, image uintptr) {
+	w.pin.Pin(watcherArgs[0])
+	w.steps = [4]call{
+		{nr: unix.SYS_SETSID},
+		{nr: unix.SYS_DUP3, args: [6]uintptr{line, 0, 0}},
+		{nr: unix.SYS_CLOSE_RANGE, args: [6]uintptr{1, uintptr(^uint32(0)), unix.CLOSE_RANGE_CLOEXEC}},
+		{nr: unix.SYS_EXECVEAT, args: [6]uintptr{image, uintptr(unsafe.Pointer(&noPath)), uintptr(unsafe.Pointer(&watcherArgs)),
+			uintptr(unsafe.Pointer(&noStrings)), unix.AT_EMPTY_PATH}},
+	}
+	for i := range w.steps[:3] {
+		w.steps[i].then(&w.steps[i+1])
+	}
+}
+
+// watcherText is the program of a watcher; it is executed elsewhere, never here.
+func watcherText()
+
+// watcherCode returns where it lies.
+func watcherCode() *[512]byte
+
+// The image is one page, mapped where it pleases us: the headers, the code, and
+// at its end the name.
+const (
+	imageAt   = 0x400000
+	imageSize = 1024
+	codeAt    = 64 + 56 // after the headers
+	nameAt    = imageSize - 16
+)
+
+// watcherImage writes the program as a file in memory, once.
+var watcherImage = sync.OnceValues(func() (fd int, err error) {
+	image := make([]byte, imageSize)
+	le := binary.LittleEndian
+	copy(image, "\x7fELF\x02\x01\x01")
+	le.PutUint16(image[16:], 2) // ET_EXEC
+	le.PutUint16(image[18:], elfMachine)
+	le.PutUint32(image[20:], 1)
+	le.PutUint64(image[24:], imageAt+codeAt)
+	le.PutUint64(image[32:], 64) // the program header follows
+	le.PutUint16(image[52:], 64)
+	le.PutUint16(image[54:], 56)
+	le.PutUint16(image[56:], 1)
+	header := image[64:]
+	le.PutUint32(header, 1)     // PT_LOAD
+	le.PutUint32(header[4:], 5) // to read and execute
+	le.PutUint64(header[16:], imageAt)
+	le.PutUint64(header[24:], imageAt)
+	le.PutUint64(header[32:], imageSize)
+	le.PutUint64(header[40:], imageSize)
+	le.PutUint64(header[48:], 4096)
+	// What lies behind the code comes along; nothing jumps there.
+	copy(image[codeAt:nameAt], watcherCode()[:])
+	copy(image[nameAt:], watcherName)
+	return memoryFile(image)
+})
+
+// memoryFile returns a descriptor by which the content can be executed: one that
+// cannot be written by, and of a file that no other can.
+func memoryFile(content []byte) (int, error) {
+	made, err := unix.MemfdCreate(watcherName, unix.MFD_CLOEXEC|unix.MFD_EXEC)
+	if err == unix.EINVAL { // before 6.3 all can be executed
+		made, err = unix.MemfdCreate(watcherName, unix.MFD_CLOEXEC)
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(made)
+	if _, err := unix.Write(made, content); err != nil {
+		return -1, err
+	}
+	return unix.Open(fdPath(made), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
 var errGone = errors.New("the command's domain is closed")
+
+// armRequest makes the end of the line deadly. It is no system call.
+const armRequest = ^uintptr(0)
 
 // do has the watcher make one system call and returns its error.
 func (w *watcher) do(nr uintptr, args ...uintptr) (unix.Errno, error) {
@@ -80,19 +154,41 @@ func (w *watcher) do(nr uintptr, args ...uintptr) (unix.Errno, error) {
 	if w.line < 0 {
 		return 0, errGone
 	}
-	w.last.nr = nr
-	w.last.args = [6]uintptr{}
-	copy(w.last.args[:], args)
-	var b [1]byte
+	request := [7]uintptr{nr}
+	copy(request[1:], args)
+	b := (*[unsafe.Sizeof(request)]byte)(unsafe.Pointer(&request))
 	if err := ignoringEINTR(func() error { _, err := unix.Write(w.line, b[:]); return err }); err != nil {
 		return 0, errGone
 	}
+	var ret int
+	answer := (*[unsafe.Sizeof(ret)]byte)(unsafe.Pointer(&ret))
 	n, err := 0, error(nil)
-	err = ignoringEINTR(func() error { n, err = unix.Read(w.line, b[:]); return err })
-	if err != nil || n == 0 {
+	err = ignoringEINTR(func() error { n, err = unix.Read(w.line, answer[:]); return err })
+	if err != nil || n != len(answer) {
 		return 0, errGone
 	}
-	return w.last.errno(), nil
+	return errnoOf(ret), nil
+}
+
+// begin gives the watcher its name, proves that prove holds and makes it deadly.
+func (w *watcher) begin(prove func(*watcher) error) error {
+	if _, err := w.do(unix.SYS_PRCTL, unix.PR_SET_NAME, imageAt+nameAt); err != nil {
+		return fmt.Errorf("the watcher does not run: %w", errors.Join(err, w.failure()))
+	}
+	proc.Keep(w.pid)
+	if err := prove(w); err != nil {
+		return err
+	}
+	_, err := w.do(armRequest)
+	return err
+}
+
+// failure tells why it was not executed, nil when it was.
+func (w *watcher) failure() error {
+	if e := w.steps[3].errno(); e != 0 {
+		return e
+	}
+	return nil
 }
 
 // signal sends sig to pid as kill(2) reads it, within the domain only.
@@ -104,13 +200,6 @@ func (w *watcher) signal(pid int, sig unix.Signal) (unix.Errno, error) {
 func (w *watcher) has(task int) bool {
 	e, err := w.signal(task, 0)
 	return err == nil && e == 0
-}
-
-// arm makes the end of the line deadly.
-func (w *watcher) arm() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.wait.orElse = &w.kill
 }
 
 // prove fails unless the kernel keeps the watcher from reaching us, who are
@@ -126,13 +215,10 @@ func (w *watcher) prove() error {
 	return nil
 }
 
-// notRun is the result of a call that has not been made.
-const notRun = 1
-
 // fire breaks the line and reports whether the watcher killed its domain for it.
 func (w *watcher) fire() bool {
 	w.close()
-	return w.kill.ret != notRun
+	return w.fired
 }
 
 // close breaks the line, which kills whatever lives in the domain, and waits
@@ -145,7 +231,8 @@ func (w *watcher) close() {
 	}
 	unix.Close(w.line)
 	w.line = -1
-	reapClone(w.pid)
+	status, err := proc.Wait(w.pid)
+	w.fired = err == nil && status.Exited() && status.ExitStatus() == 1
 	proc.Release(w.pid)
 	w.pin.Unpin()
 }

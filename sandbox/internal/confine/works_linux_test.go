@@ -55,6 +55,12 @@ print(subprocess.run(["python3", "-c", "import os, sys; print(os.write(os.open(s
 '`, "by name\nTrue\n3"},
 	{"script", "script", `script -qec 'tty > name; echo scripted' /dev/null < /dev/null; grep -c /dev/pts/ name; rm name`, "1"},
 	{"tmux", "tmux", `unset TMUX; tmux -S t.sock -f /dev/null new-session -d 'echo in tmux > t.out; sleep 100' && for i in $(seq 100); do [ -s t.out ] && break; sleep 0.1; done; cat t.out; tmux -S t.sock kill-server; rm -f t.out t.sock`, "in tmux"},
+	{"watch", "node", `mkdir wd && node -e 'const fs=require("fs"); const w=fs.watch("wd",(e,n)=>{console.log(e,n);w.close()}); fs.writeFileSync("wd/new","")'; rm -r wd`, "rename new"},
+	{"system v", "perl", `perl -MIPC::SysV=IPC_PRIVATE,IPC_CREAT,IPC_RMID,S_IRWXU -e '
+my $m = msgget(IPC_PRIVATE, S_IRWXU); msgsnd($m, pack("l! a*", 1, "queued"), 0); msgrcv($m, my $b, 99, 0, 0); print substr($b, 8), "\n";
+my $k = 0x5eed0000 + $$; my $i = shmget($k, 64, IPC_CREAT | S_IRWXU); shmwrite($i, "shared", 0, 6); shmread(shmget($k, 64, 0), my $s, 0, 6); print "$s\n"; shmctl($i, IPC_RMID, 0);
+my $s = semget(IPC_PRIVATE, 1, S_IRWXU); print semop($s, pack("s!3", 0, 1, 0)) ? "raised" : "no: $!", "\n"; semctl($s, 0, IPC_RMID, 0);
+'`, "queued\nshared\nraised"},
 	{"unix-socket", "python3", `python3 -c '
 import socket, threading
 for name in ("s.sock", "\0confine-test-abstract"):

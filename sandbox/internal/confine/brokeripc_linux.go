@@ -1,0 +1,156 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// System V objects (shared memory, semaphores, message queues) are settled by
+// user id alone. The broker makes them for the commands, and lets through what
+// is done with those that the session has; they end with it.
+
+// An ipcKind is one of the three, by its calls.
+type ipcKind struct {
+	get, ctl int32
+	use      []int32
+	flags    int   // which argument of get
+	command  int   // which argument of ctl
+	commands []int // of ctl, that concern the object named: not all, nor one by its place in a table
+}
+
+// The names of linux/ipc.h.
+const (
+	ipcPrivate = 0
+	ipcCreate  = 0o1000
+	ipcNew     = 0o2000 // IPC_EXCL
+	ipcRemove  = 0
+	ipcSet     = 1
+	ipcStat    = 2
+	ipc64      = 0x100 // a flag that C libraries add to commands
+)
+
+var ipcKinds = []ipcKind{
+	{get: unix.SYS_SHMGET, ctl: unix.SYS_SHMCTL, use: []int32{unix.SYS_SHMAT}, flags: 2,
+		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12}}, // SHM_LOCK, SHM_UNLOCK
+	{get: unix.SYS_SEMGET, ctl: unix.SYS_SEMCTL, use: []int32{unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP}, flags: 2,
+		command: 2, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12, 13, 14, 15, 16, 17}}, // GETPID to SETALL
+	{get: unix.SYS_MSGGET, ctl: unix.SYS_MSGCTL, use: []int32{unix.SYS_MSGSND, unix.SYS_MSGRCV}, flags: 1,
+		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat}},
+}
+
+// ipcHandlers say who decides which of their calls.
+func ipcHandlers() map[int32]func(*question) answer {
+	h := map[int32]func(*question) answer{}
+	for i := range ipcKinds {
+		kind := &ipcKinds[i]
+		h[kind.get] = func(q *question) answer { return q.getIPC(kind) }
+		use := func(q *question) answer { return q.useIPC(kind) }
+		h[kind.ctl] = use
+		for _, nr := range kind.use {
+			h[nr] = use
+		}
+	}
+	return h
+}
+
+// ipcRules send all of them to the broker.
+func ipcRules() (rules []rule) {
+	for nr := range ipcHandlers() {
+		rules = append(rules, rule{nr: uint32(nr), otherwise: retNotify})
+	}
+	return rules
+}
+
+// ipcObjects are those of one session.
+type ipcObjects struct {
+	mu     sync.Mutex
+	ids    map[ipcID]bool
+	closed bool
+}
+
+type ipcID struct {
+	kind *ipcKind
+	id   int
+}
+
+// getIPC finds or makes an object. One that somebody else has made is not there
+// for the session, and its key is taken.
+func (q *question) getIPC(kind *ipcKind) answer {
+	o := &q.broker.domain.confiner.ipc
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	args := q.args
+	flags := q.arg(kind.flags)
+	if q.arg(0) != ipcPrivate {
+		args[kind.flags] &^= ipcCreate | ipcNew
+		id, e := ipcCall(kind.get, args)
+		switch known := o.ids[ipcID{kind, id}]; {
+		case e == 0 && known && flags&ipcNew == 0:
+			return answer{val: int64(id)}
+		case e == 0 && !known, e == unix.EACCES:
+			return q.refuse(unix.EACCES, "use a System V object of another program", "")
+		case e != unix.ENOENT || flags&ipcCreate == 0:
+			if e == 0 {
+				e = unix.EEXIST
+			}
+			return fail(e)
+		}
+	}
+	if o.closed {
+		return fail(unix.EACCES)
+	}
+	args[kind.flags] = q.args[kind.flags] | ipcCreate | ipcNew
+	id, e := ipcCall(kind.get, args)
+	if e != 0 {
+		return fail(e)
+	}
+	if o.ids == nil {
+		o.ids = map[ipcID]bool{}
+	}
+	o.ids[ipcID{kind, id}] = true
+	return answer{val: int64(id)}
+}
+
+// useIPC lets through what is done with an object of the session. Which one, and
+// what, is in registers, so it stays what was judged.
+func (q *question) useIPC(kind *ipcKind) answer {
+	o := &q.broker.domain.confiner.ipc
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	object := ipcID{kind, q.arg(0)}
+	if !o.ids[object] {
+		return fail(unix.EACCES)
+	}
+	if q.nr == kind.ctl {
+		command := q.arg(kind.command) &^ ipc64
+		if !slices.Contains(kind.commands, command) {
+			return fail(unix.EACCES)
+		}
+		if command == ipcRemove { // its id may be given to another
+			delete(o.ids, object)
+		}
+	}
+	return answer{run: true}
+}
+
+func ipcCall(nr int32, args [6]uint64) (int, unix.Errno) {
+	r, _, e := unix.Syscall6(uintptr(nr), uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), 0, 0)
+	return int(r), e
+}
+
+// close removes all of them.
+func (o *ipcObjects) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	for object := range o.ids {
+		args := [6]uint64{uint64(object.id)}
+		args[object.kind.command] = ipcRemove
+		_, _ = ipcCall(object.kind.ctl, args) // a command may have removed it
+	}
+	o.ids = nil
+}

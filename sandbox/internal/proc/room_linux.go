@@ -1,0 +1,87 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// reserved is how many processes and threads commands leave to this program,
+// whose runtime cannot go on when the system refuses it a thread.
+const reserved = 64
+
+// ownLimit is the user's limit of processes. Nothing has to be reserved for
+// root, whom the system does not count.
+var ownLimit = sync.OnceValue(func() unix.Rlimit {
+	limit := unix.Rlimit{Cur: unix.RLIM_INFINITY}
+	if os.Getuid() != 0 {
+		_ = unix.Getrlimit(unix.RLIMIT_NPROC, &limit) // fails on no system
+	}
+	return limit
+})
+
+// Reserve has a child that was just started, and all that will descend from it,
+// leave this program some processes of the user's limit. It cannot be undone.
+func Reserve(pid int) {
+	limit := ownLimit()
+	if limit.Cur == unix.RLIM_INFINITY || limit.Cur <= 2*reserved {
+		return // none, or too low to be shared
+	}
+	limit.Cur -= reserved
+	limit.Max = limit.Cur
+	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil) // it may have ended
+}
+
+// A FullError: the system's limit of processes is nearly reached.
+type FullError struct{ Now, Most int }
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%d processes run, and the limit for all of them is %d: end what earlier commands left running", e.Now, e.Most)
+}
+
+// Room returns a FullError when the control group of this program has hardly
+// room for more processes.
+func Room() error {
+	dir := countedIn()
+	if dir == "" {
+		return nil
+	}
+	most, err := readNumber(dir + "/pids.max") // not a number: no limit
+	now, err2 := readNumber(dir + "/pids.current")
+	if err != nil || err2 != nil || now < most-min(reserved, most/2) {
+		return nil
+	}
+	return &FullError{Now: now, Most: most}
+}
+
+// countedIn is the directory of the control group that counts our processes, ""
+// when none can be seen.
+var countedIn = sync.OnceValue(func() string {
+	text, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || parts[1] != "" && parts[1] != "pids" {
+			continue
+		}
+		top := filepath.Join("/sys/fs/cgroup", parts[1])
+		for _, dir := range []string{filepath.Join(top, parts[2]), top} { // the second in a container
+			if _, err := readNumber(dir + "/pids.current"); err == nil {
+				return dir
+			}
+		}
+	}
+	return ""
+})
+
+func readNumber(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}

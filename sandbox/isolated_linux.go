@@ -9,8 +9,8 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
-// An isolated tree is a process namespace. It ends with the server, without a
-// watchdog, and the kernel sees to it that nobody is left.
+// An isolated tree is a cell in the session's namespaces. It ends with the
+// server, without a watchdog.
 type isolated struct{ cell *confine.Cell }
 
 func startIsolated(in *confine.Isolator, l launch) (tree, error) {
@@ -21,7 +21,6 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 	for pause := time.Millisecond; ; pause *= 2 {
 		cell, err := in.Start(p)
 		if err == nil {
-			children.own(cell.Guard())
 			return isolated{cell}, nil
 		}
 		if err != unix.ETXTBSY || pause > 64*time.Millisecond { // see forkExec
@@ -45,7 +44,7 @@ func (t isolated) kill() {
 
 func (t isolated) alive() bool           { return t.cell.Alive() }
 func (t isolated) survivors() bool       { return t.cell.Alive() }
-func (t isolated) release()              { children.disown(t.cell.Guard()) }
+func (t isolated) release()              {}
 func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
 
 // refusals are on nobody's record here: what may not be reached does not exist.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,6 +133,16 @@ func TestCellStatus(t *testing.T) {
 
 // TestCellView: what a command finds where others would find the machine's.
 func TestCellView(t *testing.T) {
+	t.Run("as it is here", testCellView)
+	t.Run("without mount_setattr", func(t *testing.T) {
+		real := stageEnv
+		stageEnv = append(slices.Clone(stageEnv), oldMountsVar+"=1")
+		defer func() { stageEnv = real }()
+		testCellView(t)
+	})
+}
+
+func testCellView(t *testing.T) {
 	p := newPlace(t)
 	must(t, os.MkdirAll(filepath.Join(p.ws, "Perstack/sub"), 0o755))
 	must(t, os.WriteFile(filepath.Join(p.ws, "Perstack/secret"), []byte("sesame"), 0o644))

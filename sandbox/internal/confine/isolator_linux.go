@@ -62,6 +62,7 @@ func (i *Isolator) furnish(in Isolation) (err error) {
 	if !in.Policy.Network {
 		spaces |= unix.CLONE_NEWNET
 	}
+	go reserveThreads()
 	if i.keeper, err = newKeeper(spaces); err != nil {
 		return err
 	}

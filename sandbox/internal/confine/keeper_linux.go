@@ -83,8 +83,14 @@ func (k *keeper) make(spaces uintptr, line int) (err error) {
 	made := put(k.arena, int32(0)) // the result of clone is overwritten by the child's
 	clone := k.arena.must(unix.SYS_CLONE, spaces|unix.CLONE_VM|unix.CLONE_PARENT|unix.CLONE_PARENT_SETTID, 0, address(made))
 	clone.orElse = first
+	limit, err := processLimit()
+	if err != nil {
+		return err
+	}
+	reserve := k.arena.add(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, pointer(k.arena, limit), 0)
+	reserve.then(clone) // a user namespace takes it over for all that is in it
 	k.mark = k.arena.used
-	pid, err := spawn(0, clone)
+	pid, err := spawn(0, reserve)
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,9 @@ func TestSignalReachesTheDomainOnly(t *testing.T) {
 // beServer starts daemons, says so, and waits to be killed.
 func beServer(dir string) {
 	p := place{ws: dir}
+	if os.Getenv(bombVar) != "" {
+		beBombedServer(p)
+	}
 	if os.Getenv(isolatingVar) != "" {
 		beIsolatingServer(p)
 	}

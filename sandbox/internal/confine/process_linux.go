@@ -14,7 +14,7 @@ import (
 // commands inherit that they leave no core files. It ends nothing and may be
 // called again.
 func Harden() error {
-	if err := unix.CloseRange(3, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	if err := unix.CloseRange(3, maxDescriptor, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ const stageName = "perstack-base: mounts"
 
 // stageTime is how long it may take to make the namespaces; it takes some ten milliseconds.
 const stageTime = 30 * time.Second
+
+// stageEnv is the environment of the stage.
+var stageEnv = []string{"GOMAXPROCS=1"}
 
 // staged is set once the program has called Stage: only then may it be executed again.
 var staged bool
@@ -91,7 +95,7 @@ func (k *keeper) startStage(task, result *os.File) error {
 		r.must(unix.SYS_CAPSET, pointer(r.arena, header), pointer(r.arena, [2]unix.CapUserData{every, every})),
 		r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN, 0, 0),
 		r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_NET_ADMIN, 0, 0)}
-	r.exec = r.add(unix.SYS_EXECVE, r.text("/proc/self/exe"), r.texts([]string{stageName}), r.texts([]string{"GOMAXPROCS=1"}))
+	r.exec = r.add(unix.SYS_EXECVE, r.text("/proc/self/exe"), r.texts([]string{stageName}), r.texts(stageEnv))
 	chain(append(steps, r.exec)...)
 	fork := r.must(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD), 0)
 	fork.orElse = steps[0]
@@ -138,5 +142,23 @@ func raiseLoopback() error {
 		return err
 	}
 	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(sock, unix.SIOCSIFFLAGS, req)
+	err = unix.IoctlIfreq(sock, unix.SIOCSIFFLAGS, req)
+	if err == unix.ENOTTY { // gVisor knows no such call: there it is up from the start
+		return tryLoopback()
+	}
+	return err
+}
+
+// tryLoopback connects to itself.
+func tryLoopback() error {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	conn, err := net.DialTimeout("tcp4", listener.Addr().String(), time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err
 }

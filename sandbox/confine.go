@@ -278,9 +278,6 @@ func (c *Commands) Rules() string {
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
 	}
-	if c.confinement.tier == Namespaces {
-		rules += " What a command leaves running goes on, but later commands cannot see or signal it."
-	}
 	if c.cfg.Network {
 		return rules
 	}

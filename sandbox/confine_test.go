@@ -255,8 +255,13 @@ func TestIsolatedSession(t *testing.T) {
 	if res := run(t, other, sh("cat /tmp/f")); res.ExitCode == 0 {
 		t.Error("another session sees it")
 	}
-	if rules := s.c.Rules(); !strings.Contains(rules, "later commands cannot") {
-		t.Error(rules)
+	run(t, s, sh("sleep 1234 &"))
+	const signal = "kill $(grep -l sleep /proc/[0-9]*/comm | cut -d/ -f3)"
+	if res := run(t, other, sh(signal)); res.ExitCode == 0 {
+		t.Error("another session sees the processes")
+	}
+	if res := run(t, s, sh(signal)); res.ExitCode != 0 {
+		t.Errorf("what an earlier command left cannot be signalled: %s", res.Stderr.Head)
 	}
 	hosts := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(hosts, []byte("x"), 0o644); err != nil {

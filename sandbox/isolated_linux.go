@@ -7,11 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// An isolated tree is a process namespace. It ends with the server, without a
-// watchdog, and the kernel sees to it that nobody is left.
+// An isolated tree is a cell in the session's namespaces. It ends with the
+// server, without a watchdog.
 type isolated struct{ cell *confine.Cell }
 
 func startIsolated(in *confine.Isolator, l launch) (tree, error) {
@@ -20,16 +19,7 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 		p.Files[i] = f.Fd()
 	}
 	for pause := time.Millisecond; ; pause *= 2 {
-		var cell *confine.Cell
-		err := proc.Expendable(func() error {
-			_, err := proc.Start(func() (guard int, err error) {
-				if cell, err = in.Start(p); err == nil {
-					guard = cell.Guard()
-				}
-				return guard, err
-			})
-			return err
-		})
+		cell, err := in.Start(p)
 		if err == nil {
 			return isolated{cell}, nil
 		}
@@ -54,7 +44,7 @@ func (t isolated) kill() {
 
 func (t isolated) alive() bool           { return t.cell.Alive() }
 func (t isolated) survivors() bool       { return t.cell.Alive() }
-func (t isolated) release()              { proc.Release(t.cell.Guard()) }
+func (t isolated) release()              {}
 func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
 
 // refusals are on nobody's record here: what may not be reached does not exist.

@@ -3,7 +3,6 @@
 package confine
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Program is what an Isolator starts. All paths are those of the host; the
@@ -23,20 +20,20 @@ type Program struct {
 	Argv  []string
 	Env   []string
 	Dir   string
-	Files [3]uintptr // descriptors of stdin, stdout, stderr: above 2, or in place
+	Files [3]uintptr // descriptors of stdin, stdout, stderr
 }
 
-// A Cell is one program and everything it started: a process namespace. Nothing
-// leaves it, and it ends with the server.
+// A Cell is one program and everything it started, which cannot leave the reaper
+// that all of it descends from. Others of the session see it and may signal it.
+// It ends with the server.
 type Cell struct {
 	isolator *Isolator
-	run      *cellRun
-	guard    int      // a process outside: kills the cell when its line breaks
-	line     *os.File // that line
+	reaper   int      // seen from inside, like all ids here
+	program  int      // the leader
 	notes    *os.File // who has ended in the cell
 
-	mu     sync.Mutex
-	reaped bool
+	mu     sync.Mutex    // held while the reaper's id must stay its own
+	ended  bool          // the reaper has
 	leader chan struct{} // closed when the program has ended
 	status syscall.WaitStatus
 	done   chan struct{} // closed when nothing is left
@@ -45,103 +42,98 @@ type Cell struct {
 // Start runs a program in a new cell. An error is the system's reason why it
 // could not be executed, or says which step before that failed.
 func (i *Isolator) Start(p Program) (*Cell, error) {
-	r, leader, err := i.program(p)
-	if err != nil {
+	if err := noNUL(append(append([]string{p.Path, p.Dir}, p.Argv...), p.Env...)...); err != nil {
 		return nil, err
 	}
-	return i.start(r, leader)
+	i.keeper.starting.Lock()
+	defer i.keeper.starting.Unlock()
+	return i.start(p.Files, func(r *cellRun) *call { return i.writeProgram(r, p) })
 }
 
-// start makes a cell whose leader makes the calls from first on.
-func (i *Isolator) start(r *cellRun, first *call) (*Cell, error) {
-	i.starting.RLock()
-	defer i.starting.RUnlock()
-	if i.closed {
-		r.release()
+// start makes a cell whose leader makes the calls that write writes. The caller
+// holds starting until it needs their results no more.
+func (i *Isolator) start(files [3]uintptr, write func(*cellRun) *call) (*Cell, error) {
+	k := i.keeper
+	if k.arena.mem == nil {
 		return nil, errors.New("the isolator is closed")
 	}
-	pipes, err := openPipes()
-	if err != nil {
-		r.release()
-		return nil, err
-	}
-	i.cell(r, pipes, first)
-	c := &Cell{isolator: i, run: r, leader: make(chan struct{}), done: make(chan struct{}),
-		status: syscall.WaitStatus(unix.SIGKILL), line: pipes.line[1], notes: pipes.notes[0]}
-	c.guard, err = spawn(unix.CLONE_VM, r.start)
-	pipes.closeTheirs()
-	if err == nil {
-		err = c.begin(pipes.ready[0])
-	} else {
-		pipes.closeOurs()
-		r.release()
-	}
+	notes, told, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	if err := k.reset(); err != nil {
+		closeFiles(notes, told)
+		return nil, err
+	}
+	r := &cellRun{arena: k.arena}
+	k.enter.then(write(r))
+	if k.arena.full() {
+		closeFiles(notes, told)
+		return nil, unix.E2BIG
+	}
+	err = k.begin(k.fork, k.fork, int(files[0]), int(files[1]), int(files[2]), int(told.Fd()))
+	told.Close()
+	if err != nil {
+		notes.Close()
+		return nil, err
+	}
+	return i.begin(r, notes)
 }
 
 // begin waits until the program is executed or cannot be.
-func (c *Cell) begin(ready *os.File) error {
-	_, _ = ready.Read(make([]byte, 1)) // ends with the last copy of its other end
-	ready.Close()
-	if c.run.init() == 0 { // the cell was never made
-		c.line.Close()
-		reapClone(c.guard)
-		c.notes.Close()
-		defer c.run.release()
-		return cmp.Or(c.run.failure(), errors.New("isolating the command: its guard was killed"))
+func (i *Isolator) begin(r *cellRun, notes *os.File) (*Cell, error) {
+	c := &Cell{isolator: i, notes: notes, leader: make(chan struct{}), done: make(chan struct{}),
+		status: syscall.WaitStatus(unix.SIGKILL)}
+	n, err := c.next()
+	c.reaper, c.program = int(*i.keeper.born), int(n.pid)
+	go c.follow(err != nil)
+	failure := r.failure()
+	if err == nil && c.program > 0 && failure == nil {
+		return c, nil
 	}
-	err := c.run.failure()
-	c.isolator.remember(c)
-	go c.follow()
-	if err != nil {
-		_ = c.Kill()
-		<-c.done
+	<-c.done // none of it makes calls from the arena any more
+	if failure == nil {
+		failure = i.keeper.whyNot(unix.Errno(-c.program))
 	}
-	return err
+	if failure != nil {
+		return nil, failure
+	}
+	return c, nil // it was quick, and has killed its reaper
 }
 
-// follow takes down who ends, until the cell is empty.
-func (c *Cell) follow() {
-	var note [16]byte // see cellRun.wait
-	for {
-		if _, err := io.ReadFull(c.notes, note[:]); err != nil {
+// next reads a note.
+func (c *Cell) next() (n note, err error) {
+	var b [noteSize]byte
+	_, err = io.ReadFull(c.notes, b[:])
+	return note{binary.NativeEndian.Uint64(b[:8]), binary.NativeEndian.Uint64(b[8:])}, err
+}
+
+// follow takes down who ends, until the cell is empty. A reaper that ends before
+// that was killed, and what it held together falls to the keeper.
+func (c *Cell) follow(killed bool) {
+	for !killed {
+		n, err := c.next()
+		if killed = err != nil; killed || n.pid == 0 {
 			break
 		}
-		status, pid := binary.NativeEndian.Uint32(note[:]), binary.NativeEndian.Uint64(note[8:])
-		if int(pid) == int(c.run.leader) {
-			c.status = syscall.WaitStatus(status)
+		if int(n.pid) == c.program {
+			c.status = syscall.WaitStatus(n.status)
 			close(c.leader)
 		}
 	}
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	if killed {
+		c.isolator.sweep()
+	}
 	c.notes.Close()
-	c.collect()
 	select {
 	case <-c.leader:
 	default:
 		close(c.leader)
 	}
-	c.run.release()
-	c.isolator.forget(c)
 	close(c.done)
-}
-
-// collect waits for the end of the cell, which the kernel puts after the end of
-// every process in it. Its id is not given up before the guard has ended, which
-// would signal whoever got it next.
-func (c *Cell) collect() {
-	pid := c.run.init()
-	_ = ignoringEINTR(func() error {
-		return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
-	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.line.Close()
-	reapClone(c.guard)
-	reapClone(pid)
-	c.reaped = true
 }
 
 // Wait blocks until the program has ended and returns how; others of the cell
@@ -150,45 +142,6 @@ func (c *Cell) Wait() syscall.WaitStatus {
 	<-c.leader
 	return c.status
 }
-
-// Kill kills every process of the cell.
-func (c *Cell) Kill() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reaped {
-		return nil
-	}
-	return proc.Signal(c.run.init(), unix.SIGKILL)
-}
-
-// Signal sends sig to every process of the cell.
-func (c *Cell) Signal(sig syscall.Signal) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, pid := range c.members() {
-		_ = proc.Signal(pid, sig) // gone is as good
-	}
-	return nil
-}
-
-// members lists the processes of the cell by their ids outside, without its
-// init, from which all the others descend.
-func (c *Cell) members() (pids []int) {
-	if c.reaped {
-		return nil
-	}
-	init := c.run.init()
-	for _, p := range proc.Family(proc.All(), func(p proc.Process) bool { return p.Parent == init }) {
-		if !p.Dead {
-			pids = append(pids, p.PID)
-		}
-	}
-	return pids
-}
-
-// Guard is the process outside that kills the cell should the server die. It
-// leads the process group of the cell's init.
-func (c *Cell) Guard() int { return c.guard }
 
 // Alive reports whether a process of the cell is left.
 func (c *Cell) Alive() bool {
@@ -203,28 +156,8 @@ func (c *Cell) Alive() bool {
 // Done is closed when no process of the cell is left.
 func (c *Cell) Done() <-chan struct{} { return c.done }
 
-// cellPipes are the lines between the server and a cell: ready breaks when the
-// program is executed, line when the server ends, notes when the cell does.
-type cellPipes struct{ ready, line, notes [2]*os.File }
-
-func openPipes() (p cellPipes, err error) {
-	for _, pipe := range []*[2]*os.File{&p.ready, &p.line, &p.notes} {
-		if pipe[0], pipe[1], err = os.Pipe(); err != nil {
-			p.closeOurs()
-			p.closeTheirs()
-			return p, err
-		}
-	}
-	return p, nil
-}
-
-func (p cellPipes) closeTheirs() { closeFiles(p.ready[1], p.line[0], p.notes[1]) }
-func (p cellPipes) closeOurs()   { closeFiles(p.ready[0], p.line[1], p.notes[0]) }
-
 func closeFiles(files ...*os.File) {
 	for _, f := range files {
-		if f != nil {
-			f.Close()
-		}
+		f.Close()
 	}
 }

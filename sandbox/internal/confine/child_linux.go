@@ -11,15 +11,16 @@ import (
 
 // A call is one step of a child process that runs no Go: a system call, its
 // result, and where to go on: next when the result is positive, orElse when it
-// is not; nil ends the process. An error ends it too where the call must succeed.
-// The assembly knows this layout.
+// is not; nil ends the process. An error is like no result where must is 0, ends
+// the process where it is 1, and leads to the call of that address otherwise. The
+// assembly knows this layout.
 type call struct {
 	nr     uintptr
 	args   [6]uintptr
 	ret    uintptr
 	next   *call
 	orElse *call
-	must   uintptr // not 0: the call must succeed
+	must   uintptr
 }
 
 // then makes n follow c whatever c's result is.

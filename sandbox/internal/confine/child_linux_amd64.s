@@ -35,8 +35,13 @@ next:
 	JMP  next
 failed:
 	JEQ  orElse
-	CMPQ 80(R12), $0
-	JNE  done
+	MOVQ 80(R12), AX
+	TESTQ AX, AX
+	JZ   orElse
+	CMPQ AX, $1
+	JEQ  done
+	MOVQ AX, R12
+	JMP  next
 orElse:
 	MOVQ 72(R12), R12
 	JMP  next

@@ -34,7 +34,11 @@ next:
 failed:
 	CBZ  R0, orElse
 	MOVD 80(R19), R1
-	CBNZ R1, done
+	CBZ  R1, orElse
+	CMP  $1, R1
+	BEQ  done
+	MOVD R1, R19
+	B    next
 orElse:
 	MOVD 72(R19), R19
 	B    next

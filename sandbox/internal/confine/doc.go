@@ -24,13 +24,17 @@
 // # Namespaces
 //
 // An [Isolator] does the same by other means, where Landlock is missing or more is
-// wanted: two short-lived processes ([Stage]) make a user, mount, IPC and network
-// namespace for the session, in which only what the policy names exists. Each
-// command is a [Cell], a process namespace inside of them, whose end is the end of
-// all its processes. A cell is made by system calls of processes that share the
-// server's memory and run no Go, so it costs little more than a fork. Landlock,
-// where there is any, and a filter come on top; a broker does not, because it
-// would judge paths by the wrong tree of mounts.
+// wanted: a user, process, mount, IPC and network namespace for the session, in
+// which only what the policy names exists. Their first process, the keeper, is made
+// of system calls and runs no Go; it makes those calls that it is asked for in
+// memory that it shares with the server, and ends with the server, which ends all.
+// A short-lived process of this program ([Stage]) makes the mounts. Landlock, where
+// there is any, and a filter come on top; a broker does not, because it would judge
+// paths by the wrong tree of mounts.
+//
+// Each command is a [Cell] below a process that gets every orphan of it, so that it
+// can be told from the others of its session, which see and may signal it. That
+// process has no children left when the cell is empty, as only the kernel can tell.
 //
 // # What the process has to know
 //

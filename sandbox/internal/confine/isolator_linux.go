@@ -23,24 +23,20 @@ type Isolation struct {
 	Sockets []string // paths of sockets of the machine; set by NewIsolator
 }
 
-// An Isolator holds the namespaces of one session: a user namespace, a tree of
-// mounts in which only what the policy names exists, a loopback network, and
-// System V IPC. Each command gets a process namespace of its own inside of them.
-// It is safe for concurrent use.
+// An Isolator holds the namespaces of one session: a user namespace, processes,
+// a tree of mounts in which only what the policy names exists, a loopback network,
+// and System V IPC. It is safe for concurrent use.
 type Isolator struct {
-	policy  Policy
-	kernel  features
-	spaces  []int // the namespaces' descriptors, in the order to enter them
-	ruleset int   // Landlock's, on top; -1 without Landlock
-	filter  []unix.SockFilter
-	files   unix.Rlimit // how many files commands may open
-	status  func() Status
+	policy Policy
+	kernel features
+	keeper *keeper
+	procs  procDir     // the processes in the namespaces
+	files  unix.Rlimit // how many files commands may open
+	status func() Status
 
-	starting sync.RWMutex // held for reading while the descriptors are in use
-	closed   bool         // guarded by starting
+	still sync.Mutex // held while the session is made to stand still
 
-	mu    sync.Mutex
-	cells map[*Cell]bool
+	closing sync.Once
 }
 
 // NewIsolator makes the namespaces. It fails where the system does not permit
@@ -59,55 +55,60 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 		defer in.Policy.Close()
 	}
 	in.Sockets = boundSockets()
-	i := &Isolator{policy: in.Policy, kernel: kernel, ruleset: -1, cells: map[*Cell]bool{}, files: fileLimit()}
+	i := &Isolator{policy: in.Policy, kernel: kernel, procs: -1, files: fileLimit()}
 	i.status = sync.OnceValue(i.selfTest)
-	i.filter = buildIsolatedFilter()
-	st, err := startStage(in)
-	if err != nil {
-		return nil, fmt.Errorf("no namespaces: %w", err)
-	}
-	if err := errors.Join(i.take(st.pid), st.end()); err != nil {
+	if err := i.furnish(in); err != nil {
 		i.release()
 		return nil, fmt.Errorf("no namespaces: %w", err)
 	}
 	return i, nil
 }
 
-// take opens what the stage has made; the namespaces last as long as these
-// descriptors. The user namespace comes first, for the right to enter the others.
-func (i *Isolator) take(pid int) error {
-	names := []string{"user", "ipc", "net", "mnt"}
-	for _, name := range names {
-		if name == "net" && i.policy.Network {
-			continue
-		}
-		fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("the %s namespace: %w", name, err)
-		}
-		i.spaces = append(i.spaces, fd)
+// furnish makes the namespaces and all that they hold.
+func (i *Isolator) furnish(in Isolation) (err error) {
+	if !staged {
+		return errors.New("this program does not begin with the stage")
 	}
-	if i.kernel.Landlock == 0 {
-		return nil
+	spaces := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC)
+	if !in.Policy.Network {
+		spaces |= unix.CLONE_NEWNET
 	}
-	return i.landlock(fmt.Sprintf("/proc/%d/root", pid))
+	go reserveThreads()
+	if i.keeper, err = newKeeper(spaces); err != nil {
+		return err
+	}
+	if err := i.keeper.stage(in); err != nil {
+		return err
+	}
+	root := fmt.Sprintf("/proc/%d/root", i.keeper.pid)
+	if i.procs, err = openProcDir(root + "/proc"); err != nil {
+		return err
+	}
+	ruleset := -1
+	if i.kernel.Landlock > 0 {
+		if ruleset, err = i.landlock(root); err != nil {
+			return err
+		}
+		defer unix.Close(ruleset)
+	}
+	return i.keeper.seal(ruleset, buildIsolatedFilter())
 }
 
 // landlock builds the ruleset on top of the mounts below root. The mounts alone
 // keep commands to the policy; the ruleset repeats it, so that neither is the
 // only wall.
-func (i *Isolator) landlock(root string) (err error) {
+func (i *Isolator) landlock(root string) (ruleset int, err error) {
 	attr := policyAttr(i.kernel.Landlock, true)
 	attr.Scoped = 0
 	if i.policy.Network && i.kernel.Landlock >= 6 { // abstract sockets are the network's
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
-	if i.ruleset, err = createRuleset(&attr); err != nil {
-		return err
+	if ruleset, err = createRuleset(&attr); err != nil {
+		return -1, err
 	}
 	grant := func(path string, rights uint64) {
 		if err == nil {
-			err = addRule(i.ruleset, filepath.Join(root, path), rights&attr.Handled_access_fs)
+			err = addRule(ruleset, filepath.Join(root, path), rights&attr.Handled_access_fs)
 		}
 	}
 	grant("/", readRights)
@@ -115,51 +116,34 @@ func (i *Isolator) landlock(root string) (err error) {
 		grant(path, writeRights)
 	}
 	if err == nil {
-		err = addPlaces(i.ruleset, i.policy.Places, attr.Handled_access_fs)
+		err = addPlaces(ruleset, i.policy.Places, attr.Handled_access_fs)
 	}
 	for _, path := range append([]string{terminals}, i.policy.Devices...) { // they are the session's own here
 		grant(path, deviceRights)
 	}
-	return err
+	if err != nil {
+		unix.Close(ruleset)
+	}
+	return ruleset, err
 }
 
 // Close kills every process of every command and gives the namespaces back.
 // Start fails from now on.
 func (i *Isolator) Close() error {
-	i.starting.Lock()
-	defer i.starting.Unlock()
-	if i.closed {
-		return nil
-	}
-	i.closed = true
-	for _, c := range i.live() {
-		_ = c.Kill()
-	}
-	i.release()
+	i.closing.Do(i.release)
 	return nil
 }
 
-// live lists the cells that have processes.
-func (i *Isolator) live() []*Cell {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	out := make([]*Cell, 0, len(i.cells))
-	for c := range i.cells {
-		out = append(out, c)
-	}
-	return out
-}
-
-func (i *Isolator) remember(c *Cell) { i.mu.Lock(); i.cells[c] = true; i.mu.Unlock() }
-func (i *Isolator) forget(c *Cell)   { i.mu.Lock(); delete(i.cells, c); i.mu.Unlock() }
-
 func (i *Isolator) release() {
-	for _, fd := range i.spaces {
-		unix.Close(fd)
+	if i.keeper == nil {
+		return
 	}
-	if i.ruleset >= 0 {
-		unix.Close(i.ruleset)
-	}
+	i.keeper.close()
+	i.keeper.starting.Lock() // nobody uses the descriptors any more
+	defer i.keeper.starting.Unlock()
+	i.still.Lock()
+	defer i.still.Unlock()
+	i.procs.close()
 }
 
 // fileLimit has the usual soft limit: Go raises its own, which commands that loop

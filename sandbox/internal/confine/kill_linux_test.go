@@ -130,6 +130,12 @@ func TestSignalReachesTheDomainOnly(t *testing.T) {
 // beServer starts daemons, says so, and waits to be killed.
 func beServer(dir string) {
 	p := place{ws: dir}
+	if os.Getenv(crowdVar) != "" {
+		beBombedServer(p)
+	}
+	if os.Getenv(isolatingVar) != "" {
+		beIsolatingServer(p)
+	}
 	c, err := New(p.policy(), Options{})
 	if err != nil {
 		fmt.Println(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -132,7 +133,7 @@ func (v view) temporary() error {
 	if _, granted := v.grants["/tmp"]; granted {
 		return nil
 	}
-	return mountTmpfs("/tmp", "mode=1777")
+	return mountTmpfs("/tmp")
 }
 
 // bindAll shows the granted paths, outer ones first. A path below another one
@@ -240,18 +241,86 @@ func (v view) lay(files map[string]string) func() error {
 	}
 }
 
+// mountSetattr is a variable for tests of kernels without it.
+var mountSetattr = unix.MountSetattr
+
+// setMount adds attributes to the mount at path, with AT_RECURSIVE also to those below.
 func setMount(path string, flags uint, attr uint64) error {
-	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: attr}); err != nil {
-		return fmt.Errorf("mount_setattr (Linux 5.12 has it): %w", err)
+	err := mountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: attr})
+	if err == unix.ENOSYS { // before Linux 5.12, and in gVisor
+		return remount(path, flags&unix.AT_RECURSIVE != 0, attr)
+	}
+	if err != nil {
+		return fmt.Errorf("mount_setattr: %w", err)
 	}
 	return nil
 }
 
-func mountTmpfs(path, options string) error {
+// mountFlags are what mount(2) and mountinfo call the attributes of a mount; one
+// that is left out when it is mounted again is taken away, or refused.
+var mountFlags = map[string]struct{ attr, flag uint64 }{
+	"ro":         {unix.MOUNT_ATTR_RDONLY, unix.MS_RDONLY},
+	"nosuid":     {unix.MOUNT_ATTR_NOSUID, unix.MS_NOSUID},
+	"nodev":      {unix.MOUNT_ATTR_NODEV, unix.MS_NODEV},
+	"noexec":     {unix.MOUNT_ATTR_NOEXEC, unix.MS_NOEXEC},
+	"noatime":    {unix.MOUNT_ATTR_NOATIME, unix.MS_NOATIME},
+	"nodiratime": {unix.MOUNT_ATTR_NODIRATIME, unix.MS_NODIRATIME},
+	"relatime":   {0, unix.MS_RELATIME},
+}
+
+// remount is setMount by an older call, one mount at a time.
+func remount(path string, recursive bool, attr uint64) error {
+	table, err := mountTable()
+	if err != nil {
+		return err
+	}
+	for point, options := range table {
+		if point != path && !(recursive && below(point, []string{path})) {
+			continue
+		}
+		flags := uint64(unix.MS_REMOUNT | unix.MS_BIND)
+		for name, known := range mountFlags {
+			if attr&known.attr != 0 || slices.Contains(options, name) {
+				flags |= known.flag
+			}
+		}
+		if err := unix.Mount("", point, "", uintptr(flags), ""); err != nil {
+			return fmt.Errorf("mounting %s again: %w", point, err)
+		}
+	}
+	return nil
+}
+
+// mountTable lists the mount points that this process sees, with their options.
+// Of those at the same point only the last counts.
+func mountTable() (map[string][]string, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if errors.Is(err, os.ErrNotExist) { // it is not there yet
+		text, err = os.ReadFile(oldRoot + "/proc/self/mountinfo")
+	}
+	if err != nil {
+		return nil, err
+	}
+	table := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 5 {
+			table[unescape(f[4])] = strings.Split(f[5], ",")
+		}
+	}
+	return table, nil
+}
+
+// unescape reads blanks and the like, which the kernel writes in octal.
+func unescape(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
+}
+
+// mountTmpfs gives commands a file system in memory to write in.
+func mountTmpfs(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,"+memorySize()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
@@ -283,7 +352,7 @@ func (v view) devices(devices []string) func() error {
 		if err != nil {
 			return fmt.Errorf("terminals: %w", err)
 		}
-		return mountTmpfs("/dev/shm", "mode=1777")
+		return mountTmpfs("/dev/shm")
 	}
 }
 

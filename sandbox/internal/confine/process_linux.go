@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +18,7 @@ import (
 // called again.
 func Harden() error {
 	debug.SetMaxThreads(maxThreads)
-	if err := unix.CloseRange(3, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	if err := unix.CloseRange(3, maxDescriptor, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
@@ -31,30 +30,6 @@ func Harden() error {
 // maxThreads is where the runtime gives up: far above what the commands of all
 // sessions can make the server use, one for each that runs.
 const maxThreads = 1 << 16
-
-// reserveThreads leaves the runtime some threads that have nothing to do, because
-// it cannot go on when it needs one and commands have used up the processes that
-// the system permits.
-var reserveThreads = sync.OnceFunc(func() {
-	const many = 16
-	var begun, over sync.WaitGroup
-	var line [2]int
-	if unix.Pipe2(line[:], unix.O_CLOEXEC) != nil {
-		return
-	}
-	begun.Add(many)
-	for range many {
-		over.Go(func() {
-			begun.Done()
-			_, _ = unix.Read(line[0], make([]byte, 1)) // holds its thread until the line breaks
-		})
-	}
-	begun.Wait()
-	time.Sleep(20 * time.Millisecond) // in which the runtime makes up for those that wait
-	unix.Close(line[1])
-	over.Wait()
-	unix.Close(line[0])
-})
 
 // prepareProcess makes this process one that can have confined children:
 // undumpable, because the thread that starts a command is for that moment in the

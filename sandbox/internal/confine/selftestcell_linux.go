@@ -66,20 +66,20 @@ func connectTo(address string) unix.Errno {
 // program, and leaves a process behind.
 type cellProbe struct{ connect, read, signal, mode *call }
 
-func (i *Isolator) writeProbe(r *cellRun, canary string, port, victim int, null uintptr) (p cellProbe, first *call) {
-	address := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
+func (i *Isolator) writeProbe(r *cellRun, canary string, port, victim int) (p cellProbe, first *call) {
+	address := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
 	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&address.Port))[:], uint16(port))
 	const sock = 3 // the first descriptor when all but the streams are closed
 	cwd := unix.AT_FDCWD
 	p = cellProbe{
-		connect: r.add(unix.SYS_CONNECT, sock, pointer(r, address), unix.SizeofSockaddrInet4),
-		read:    r.add(unix.SYS_OPENAT, uintptr(cwd), cText(r, canary), unix.O_RDONLY),
+		connect: r.add(unix.SYS_CONNECT, sock, pointer(r.arena, address), unix.SizeofSockaddrInet4),
+		read:    r.add(unix.SYS_OPENAT, uintptr(cwd), r.text(canary), unix.O_RDONLY),
 		signal:  r.add(unix.SYS_KILL, uintptr(victim), 0),
 		mode:    r.add(unix.SYS_PRCTL, unix.PR_GET_SECCOMP),
 	}
 	fork := r.must(unix.SYS_CLONE, unix.CLONE_VM|uintptr(unix.SIGCHLD), 0)
-	steps := append(i.leader(r, [3]uintptr{null, null, null}, cText(r, "/")),
-		r.must(unix.SYS_CLOSE_RANGE, sock, uintptr(^uint32(0))),
+	steps := append(i.leader(r, "/"),
+		r.must(unix.SYS_CLOSE_RANGE, sock, maxDescriptor),
 		r.must(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0),
 		p.connect, p.read, p.signal, p.mode, fork)
 	chain(steps...)
@@ -100,32 +100,33 @@ func (i *Isolator) probe(canary string, port int) (p probes, kill Check, err err
 		return p, kill, err
 	}
 	defer end()
-	r := new(cellRun)
-	calls, first := i.writeProbe(r, canary, port, victim, null.Fd())
-	c, err := i.start(r, first)
+	i.keeper.starting.Lock()
+	defer i.keeper.starting.Unlock()
+	var calls cellProbe
+	c, err := i.start([3]uintptr{null.Fd(), null.Fd(), null.Fd()}, func(r *cellRun) (first *call) {
+		calls, first = i.writeProbe(r, canary, port, victim)
+		return first
+	})
 	if err != nil {
 		return p, kill, err
 	}
 	c.Wait()
-	kill = c.tryKill()
 	p = probes{read: calls.read.errno(), socket: calls.connect.errno(), signal: calls.signal.errno(), mode: int(calls.mode.ret)}
-	return p, kill, nil
+	return p, c.tryKill(), nil
 }
 
 // tryKill proves that killing a cell leaves nobody.
 func (c *Cell) tryKill() Check {
-	c.mu.Lock()
-	left := c.members()
-	c.mu.Unlock()
-	_ = c.Kill()
-	select {
-	case <-c.done:
-	case <-time.After(5 * time.Second):
-		return Check{Detail: "a killed process namespace did not end"}
+	left, err := c.members()
+	if err != nil {
+		return Check{Detail: "the processes of a command cannot be listed: " + err.Error()}
 	}
-	for _, pid := range left {
-		if proc.Signal(pid, 0) != unix.ESRCH {
-			return Check{Detail: fmt.Sprintf("process %d outlived its process namespace", pid)}
+	if err := c.Kill(); err != nil {
+		return Check{Detail: "killing a command: " + err.Error()}
+	}
+	for _, m := range left {
+		if err := c.isolator.keeper.signal(m.pid, 0); err != unix.ESRCH {
+			return Check{Detail: fmt.Sprintf("process %d outlived its command (%v)", m.pid, err)}
 		}
 	}
 	if len(left) == 0 {
@@ -134,7 +135,11 @@ func (c *Cell) tryKill() Check {
 	return Check{Proven: true, Detail: "process namespace"}
 }
 
-// bystand starts a process that waits to be signalled, outside of every cell.
+// lowIDs are those that the first processes of a session have.
+const lowIDs = 16
+
+// bystand starts a process that waits to be signalled, outside of every session,
+// and whose id nobody has inside.
 func bystand() (pid int, end func(), err error) {
 	pause := &call{nr: unix.SYS_PPOLL}
 	var pin runtime.Pinner
@@ -143,9 +148,14 @@ func bystand() (pid int, end func(), err error) {
 		pin.Unpin()
 		return 0, nil, err
 	}
-	return pid, func() {
+	end = func() {
 		_ = proc.Signal(pid, unix.SIGKILL)
 		reapClone(pid)
 		pin.Unpin()
-	}, nil
+	}
+	if pid <= lowIDs {
+		defer end()
+		return bystand()
+	}
+	return pid, end, nil
 }

@@ -7,123 +7,109 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Two short-lived processes make the namespaces, because a program of several
-// threads cannot enter them: the first, which unlike the server may be looked
-// into and therefore given a user mapping, starts the second inside.
-const (
-	outerStage = "perstack-base: namespaces"
-	innerStage = "perstack-base: mounts"
-)
+// The mounts of a session are made by a short-lived process of this program,
+// which the keeper starts in its namespaces.
+const stageName = "perstack-base: mounts"
 
 // stageTime is how long it may take to make the namespaces; it takes some ten milliseconds.
 const stageTime = 30 * time.Second
 
+// stageEnv is the environment of the stage.
+var stageEnv = []string{"GOMAXPROCS=1"}
+
 // staged is set once the program has called Stage: only then may it be executed again.
 var staged bool
 
-// Stage must be called first in main (and in TestMain): in the processes that an
-// [Isolator] starts to make namespaces it does that work and never returns, in
-// every other it returns at once.
+// Stage must be called first in main (and in TestMain): in the process that an
+// [Isolator] starts to fill its namespaces it does that work and never returns,
+// in every other it returns at once.
 func Stage() {
 	staged = true
-	if len(os.Args) != 1 {
+	if len(os.Args) != 1 || os.Args[0] != stageName {
 		return
 	}
-	var err error
-	switch os.Args[0] {
-	case outerStage:
-		err = beOuterStage()
-	case innerStage:
-		err = beInnerStage()
-	default:
-		return
-	}
-	if err != nil {
+	if err := beStage(); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	fmt.Println(stageDone)
 	os.Exit(0)
 }
 
-// A stage is those processes, waiting to be let go.
-type stage struct {
-	pid int // of the inner one
-	cmd *exec.Cmd
-	in  io.Closer
-}
+// stageDone is what the stage says when all went well.
+const stageDone = "ready"
 
-// startStage returns when the namespaces are ready to be taken.
-func startStage(in Isolation) (*stage, error) {
-	if !staged {
-		return nil, errors.New("this program does not begin with the stage")
-	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{outerStage}
-	cmd.Env = []string{"GOMAXPROCS=1"}
-	cmd.Dir = "/"
-	stdin, err := cmd.StdinPipe()
+// stage has the namespaces filled.
+func (k *keeper) stage(in Isolation) error {
+	theirTask, task, err := os.Pipe()
 	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	s := &stage{cmd: cmd, in: stdin}
-	overdue := time.AfterFunc(stageTime, func() { _ = cmd.Process.Kill() }) // a file system does not answer
-	defer overdue.Stop()
-	if err := s.converse(stdin, bufio.NewReader(stdout), in); err != nil {
-		_ = s.end()
-		return nil, err
-	}
-	return s, nil
-}
-
-// converse sends the task and reads two lines: the inner stage's id, and whether
-// it is ready.
-func (s *stage) converse(to io.Writer, from *bufio.Reader, in Isolation) error {
-	if err := json.NewEncoder(to).Encode(in); err != nil {
 		return err
 	}
-	line, err := from.ReadString('\n')
-	if _, scanErr := fmt.Sscanf(line, "stage %d", &s.pid); scanErr != nil {
-		return stageError(line, err)
+	defer closeFiles(theirTask, task)
+	result, theirResult, err := os.Pipe()
+	if err != nil {
+		return err
 	}
-	if line, err = from.ReadString('\n'); line != "ready\n" {
-		return stageError(line, err)
+	defer closeFiles(result, theirResult)
+	if err := k.startStage(theirTask, theirResult); err != nil {
+		return err
 	}
-	return nil
+	theirTask.Close()
+	theirResult.Close()
+	_ = result.SetReadDeadline(time.Now().Add(stageTime)) // a file system may not answer
+	if err := json.NewEncoder(task).Encode(in); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(result).ReadString('\n')
+	switch line = strings.TrimSpace(line); line {
+	case stageDone:
+		return nil
+	case "":
+		return fmt.Errorf("the process that fills them ended early: %w", err)
+	}
+	return errors.New(line)
 }
 
-func stageError(line string, err error) error {
-	if line = strings.TrimSpace(line); line != "" {
-		return errors.New(line)
+// startStage has the keeper execute this program again.
+func (k *keeper) startStage(task, result *os.File) error {
+	k.starting.Lock()
+	defer k.starting.Unlock()
+	if err := k.reset(); err != nil {
+		return err
 	}
-	return fmt.Errorf("the process that makes them ended early: %w", err)
+	r := &cellRun{arena: k.arena}
+	every := unix.CapUserData{Effective: ^uint32(0), Permitted: ^uint32(0), Inheritable: ^uint32(0)}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	steps := []*call{r.must(unix.SYS_DUP3, givenIn, 0, 0),
+		r.must(unix.SYS_DUP3, givenOut, 1, 0),
+		r.must(unix.SYS_DUP3, givenErr, 2, 0),
+		r.must(unix.SYS_CLOSE_RANGE, 3, maxDescriptor, 0),
+		r.must(unix.SYS_CAPSET, pointer(r.arena, header), pointer(r.arena, [2]unix.CapUserData{every, every})),
+		r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN, 0, 0),
+		r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_NET_ADMIN, 0, 0)}
+	r.exec = r.add(unix.SYS_EXECVE, r.text("/proc/self/exe"), r.texts([]string{stageName}), r.texts(stageEnv))
+	chain(append(steps, r.exec)...)
+	fork := r.must(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD), 0)
+	fork.orElse = steps[0]
+	if err := k.run(fork, fork, int(task.Fd()), int(result.Fd()), int(result.Fd())); err != nil {
+		return err
+	}
+	if e := fork.errno(); e != 0 {
+		return e
+	}
+	return r.failure()
 }
 
-// end lets both processes go.
-func (s *stage) end() error {
-	_ = s.in.Close()
-	return s.cmd.Wait()
-}
-
-// beOuterStage starts the inner stage in new namespaces and waits for its end.
-func beOuterStage() error {
-	uids, gids, all := idMaps()
+// beStage makes what the namespaces hold.
+func beStage() error {
 	task, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
 	if err != nil {
 		return err
@@ -132,80 +118,15 @@ func beOuterStage() error {
 	if err := json.Unmarshal(task, &in); err != nil {
 		return err
 	}
-	spaces := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC)
-	if !in.Policy.Network {
-		spaces |= unix.CLONE_NEWNET
-	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{innerStage}, &syscall.ProcAttr{
-		Dir: "/", Env: os.Environ(), Files: []uintptr{read.Fd(), 1, 2},
-		Sys: &syscall.SysProcAttr{
-			Cloneflags: spaces, UidMappings: uids, GidMappings: gids, GidMappingsEnableSetgroups: all,
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN}, Pdeathsig: unix.SIGKILL,
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("the system does not permit them (%w)", err)
-	}
-	read.Close()
-	fmt.Printf("stage %d\n", pid)
-	if _, err := write.Write(task); err == nil {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	}
-	write.Close()
-	_, err = syscall.Wait4(pid, nil, 0, nil)
-	return err
-}
-
-// idMaps are the ids of the new user namespace: the same as outside, all that
-// root may map, or the user's own.
-func idMaps() (uids, gids []syscall.SysProcIDMap, all bool) {
-	if os.Geteuid() == 0 {
-		uids, gids = readIDMap("/proc/self/uid_map"), readIDMap("/proc/self/gid_map")
-		if uids != nil && gids != nil {
-			return uids, gids, true
-		}
-	}
-	uid, gid := os.Geteuid(), os.Getegid()
-	return []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
-		[]syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}, false
-}
-
-func readIDMap(name string) (ids []syscall.SysProcIDMap) {
-	text, _ := os.ReadFile(name)
-	for line := range strings.Lines(string(text)) {
-		var first, outside, size int
-		if _, err := fmt.Sscan(line, &first, &outside, &size); err == nil {
-			ids = append(ids, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: size})
-		}
-	}
-	return ids
-}
-
-// beInnerStage makes what the namespaces hold, and waits to be let go.
-func beInnerStage() error {
-	stdin := bufio.NewReader(os.Stdin)
-	var in Isolation
-	task, err := stdin.ReadBytes('\n')
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(task, &in); err != nil {
-		return err
-	}
 	if err := arrange(in); err != nil {
 		return err
 	}
-	if !in.Policy.Network {
-		if err := raiseLoopback(); err != nil {
-			return fmt.Errorf("loopback: %w", err)
-		}
+	if in.Policy.Network {
+		return nil
 	}
-	fmt.Println("ready")
-	_, _ = io.Copy(io.Discard, stdin)
+	if err := raiseLoopback(); err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
 	return nil
 }
 
@@ -221,5 +142,23 @@ func raiseLoopback() error {
 		return err
 	}
 	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(sock, unix.SIOCSIFFLAGS, req)
+	err = unix.IoctlIfreq(sock, unix.SIOCSIFFLAGS, req)
+	if err == unix.ENOTTY { // gVisor knows no such call: there it is up from the start
+		return tryLoopback()
+	}
+	return err
+}
+
+// tryLoopback connects to itself.
+func tryLoopback() error {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	conn, err := net.DialTimeout("tcp4", listener.Addr().String(), time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err
 }

@@ -52,7 +52,7 @@ func (t *caged) kill() {
 	}
 }
 
-func (t *caged) alive() bool     { return t.domain.Alive() }
+func (t *caged) alive() bool     { return t.domain.Populated() }
 func (t *caged) survivors() bool { return t.domain.Alive() }
 
 // gone is closed when nothing of the tree is left.

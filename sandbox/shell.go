@@ -330,7 +330,7 @@ func (s *Shell) awaitPipes(j *job) {
 		}
 		// Without survivors the end of the pipes is near, however busy the machine.
 		idle := !slices.ContainsFunc(j.pipes, pending)
-		if j.tree.survivors() && (idle || round > 0) {
+		if (idle || round > 0) && j.tree.survivors() && j.tree.alive() {
 			return
 		}
 		grace.Reset(s.c.limits.PipeGrace)

@@ -91,6 +91,9 @@ func (d *Domain) poll() {
 	}
 }
 
+// Populated looks at the processes, where Alive waits to be told that none is left.
+func (d *Domain) Populated() bool { return d.Alive() && len(d.members()) > 0 }
+
 // members lists the living processes of the domain, as the kernel sees it where
 // it can tell.
 func (d *Domain) members() []int {

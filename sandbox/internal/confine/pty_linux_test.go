@@ -124,3 +124,15 @@ func terminalProbe(t *testing.T, p place, caged bool, without missing) (ask func
 		return strings.TrimSpace(line)
 	}
 }
+
+// TestTmux: a program that lives of terminals works.
+func TestTmux(t *testing.T) {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip(err)
+	}
+	p := newPlace(t)
+	script := `unset TMUX; tmux -S t.sock -f /dev/null new-session -d 'echo in tmux > t.out; sleep 100' && for i in $(seq 300); do [ -s t.out ] && break; sleep 0.1; done; cat t.out; tmux -S t.sock kill-server; rm -f t.out t.sock`
+	if r := p.sh(t, confiner(t, p.policy(), missing{}), script); strings.TrimSpace(r.out) != "in tmux" {
+		t.Errorf("%v %s", r.err, r.out)
+	}
+}

@@ -83,10 +83,8 @@ func (w *watcher) write(line, image uintptr) {
 	}
 }
 
-// watcherText is the program of a watcher; it is executed elsewhere, never here.
-func watcherText()
-
-// watcherCode returns where it lies.
+// watcherCode returns where the program of a watcher lies in ours, which executes
+// it nowhere.
 func watcherCode() *[512]byte
 
 // The image is one page, mapped where it pleases us: the headers, the code, and

@@ -3,7 +3,7 @@
 // The program of a watcher, see watcherImage. It starts with nothing but its line
 // as descriptor 0. R13 points to memory for one request: a number, six arguments,
 // and a place for the answer. R12 is 1 when the end of the line is deadly.
-TEXT ·watcherText(SB), NOSPLIT|NOFRAME, $0-0
+TEXT watcherText<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ SP, R13
 	SUBQ $256, R13
 	XORL R12, R12
@@ -54,6 +54,6 @@ exit:
 
 // func watcherCode() *[512]byte
 TEXT ·watcherCode(SB), NOSPLIT, $0-8
-	LEAQ ·watcherText(SB), AX
+	LEAQ watcherText<>(SB), AX
 	MOVQ AX, ret+0(FP)
 	RET

@@ -3,7 +3,7 @@
 // The program of a watcher, see watcherImage. It starts with nothing but its line
 // as descriptor 0. R19 points to memory for one request: a number, six arguments,
 // and a place for the answer. R20 is 1 when the end of the line is deadly.
-TEXT ·watcherText(SB), NOSPLIT|NOFRAME, $0-0
+TEXT watcherText<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVD RSP, R19
 	SUB  $256, R19
 	MOVD $0, R20
@@ -53,6 +53,6 @@ exit:
 
 // func watcherCode() *[512]byte
 TEXT ·watcherCode(SB), NOSPLIT, $0-8
-	MOVD $·watcherText(SB), R0
+	MOVD $watcherText<>(SB), R0
 	MOVD R0, ret+0(FP)
 	RET

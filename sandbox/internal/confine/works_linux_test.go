@@ -54,7 +54,6 @@ u = os.open(name, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK); print(os.isatty(u)
 print(subprocess.run(["python3", "-c", "import os, sys; print(os.write(os.open(sys.argv[1], os.O_RDWR), bytes(3)))", name], capture_output=True, text=True).stdout)
 '`, "by name\nTrue\n3"},
 	{"script", "script", `script -qec 'tty > name; echo scripted' /dev/null < /dev/null; grep -c /dev/pts/ name; rm name`, "1"},
-	{"tmux", "tmux", `unset TMUX; tmux -S t.sock -f /dev/null new-session -d 'echo in tmux > t.out; sleep 100' && for i in $(seq 100); do [ -s t.out ] && break; sleep 0.1; done; cat t.out; tmux -S t.sock kill-server; rm -f t.out t.sock`, "in tmux"},
 	{"watch", "node", `mkdir wd && node -e 'const fs=require("fs"); const w=fs.watch("wd",(e,n)=>{console.log(e,n);w.close()}); fs.writeFileSync("wd/new","")'; rm -r wd`, "rename new"},
 	{"system v", "perl", `perl -MIPC::SysV=IPC_PRIVATE,IPC_CREAT,IPC_RMID,S_IRWXU -e '
 my $m = msgget(IPC_PRIVATE, S_IRWXU); msgsnd($m, pack("l! a*", 1, "queued"), 0); msgrcv($m, my $b, 99, 0, 0); print substr($b, 8), "\n";

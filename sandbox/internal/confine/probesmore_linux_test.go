@@ -1,0 +1,100 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// connectMany has many connects wait at once, on a server that accepts nobody: by
+// TCP and by a Unix socket, half of them with a time limit of their own.
+func connectMany() error {
+	const waiting = 60
+	local := &unix.SockaddrUnix{Name: "full.sock"}
+	servers := map[int]unix.Sockaddr{unix.AF_INET: &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}, unix.AF_UNIX: local}
+	for domain, at := range servers {
+		l, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		if err := unix.Bind(l, at); err != nil {
+			return err
+		}
+		if err := unix.Listen(l, 0); err != nil {
+			return err
+		}
+		to, err := unix.Getsockname(l)
+		if err != nil {
+			return err
+		}
+		for i := range waiting {
+			s, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			if i%2 == 0 {
+				_ = unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1000})
+			}
+			go func() { _ = unix.Connect(s, to) }()
+		}
+	}
+	if err := os.WriteFile("up", nil, 0o600); err != nil {
+		return err
+	}
+	select {}
+}
+
+// otherIPC finds by its key an object that somebody else made.
+func otherIPC(get uintptr, idVar string, args ...uintptr) error {
+	key := uintptr(number(idVar + "_KEY"))
+	return syscallErr(get, append([]uintptr{key}, args...)...)
+}
+
+func watchPath(path string) error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.InotifyAddWatch(fd, path, unix.IN_CREATE)
+	return err
+}
+
+// pidfdOwn ends a child by its descriptor.
+func pidfdOwn() error {
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		return err
+	}
+	if err := pidfdSignal(child.Process.Pid, unix.SIGTERM); err != nil {
+		return err
+	}
+	_ = child.Wait()
+	if child.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGTERM {
+		return errors.New("it ended otherwise")
+	}
+	return nil
+}
+
+func pidfdSignal(pid int, sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+func pushInput() error {
+	m, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	b := byte('x')
+	return syscallErr(unix.SYS_IOCTL, uintptr(m), unix.TIOCSTI, uintptr(unsafe.Pointer(&b)))
+}

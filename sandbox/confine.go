@@ -154,7 +154,7 @@ func (c *confinement) wider(read, write []string, private ...string) (*cage, err
 		AllowRead: slices.Concat(c.cfg.AllowRead, read), AllowWrite: slices.Concat(c.cfg.AllowWrite, write), Network: c.cfg.Network,
 		Resolve: filepath.EvalSymlinks,
 	})
-	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir})
+	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Guard: c.cfg.Sandbox == Isolate})
 	if err != nil {
 		return nil, err
 	}

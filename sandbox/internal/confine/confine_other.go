@@ -60,6 +60,7 @@ func Stage() {}
 type Isolation struct {
 	Policy    Policy
 	Workspace string
+	Guard     bool
 }
 
 // An Isolator does not exist here: NewIsolator always fails.

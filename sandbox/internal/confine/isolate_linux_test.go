@@ -26,7 +26,7 @@ func (p place) isolator(t testing.TB, landlock bool) *Isolator {
 	if landlock {
 		kernel.Landlock = landlockABI()
 	}
-	i, err := newIsolator(Isolation{Policy: p.policy(), Workspace: p.ws}, kernel)
+	i, err := newIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, kernel)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -46,7 +46,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see variables that look like secrets; `NAMES` may hold *")
 	f.StringArrayVar(&o.skills, "skills", nil, "look for trusted skills in `DIR`; repeat for more")
 	f.BoolVar(&o.noDiscover, "no-discover", false, "do not look for skills in skills, .agents/skills and ~/.agents/skills")
-	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Auto), "confine commands: auto = by the kernel where it can, strict = or refuse them, isolate = in namespaces of their own or refuse them, off = not (`MODE`)")
+	f.StringVar(&o.sandbox, "sandbox", string(sandbox.Auto), "confine commands: auto = by the kernel where it can, strict = or refuse them, landlock = by Landlock or refuse them, isolate = in namespaces of their own or refuse them, off = not (`MODE`)")
 	f.StringVar(&o.network, "network", "deny", "let commands use the network: `deny` or allow")
 	f.StringSliceVar(&o.allow.read, "allow-read", nil, "let commands read these `PATHS` too")
 	f.StringSliceVar(&o.allow.write, "allow-write", nil, "let commands write these `PATHS` too")
@@ -104,8 +104,8 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 // confinement reads the flags about commands.
 func (o *options) confinement() (cfg server.Config, err error) {
 	cfg.Sandbox = sandbox.Mode(o.sandbox)
-	if !slices.Contains([]sandbox.Mode{sandbox.Auto, sandbox.Strict, sandbox.Isolate, sandbox.Off}, cfg.Sandbox) {
-		return cfg, fmt.Errorf("--sandbox %s: must be auto, strict, isolate or off", o.sandbox)
+	if !slices.Contains(sandbox.Modes, cfg.Sandbox) {
+		return cfg, fmt.Errorf("--sandbox %s: must be auto, strict, landlock, isolate or off", o.sandbox)
 	}
 	if o.network != "deny" && o.network != "allow" {
 		return cfg, fmt.Errorf("--network %s: must be deny or allow", o.network)

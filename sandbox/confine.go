@@ -21,10 +21,17 @@ const (
 	Strict Mode = "strict" // by the kernel, proven by a self-test; otherwise commands are refused
 	Off    Mode = "off"    // not at all
 
+	// Landlock: by Landlock and what goes with it, without namespaces; proven by a
+	// self-test, otherwise commands are refused.
+	Landlock Mode = "landlock"
+
 	// Isolate: in namespaces, where nothing exists but what commands may reach;
 	// proven by a self-test, otherwise commands are refused.
 	Isolate Mode = "isolate"
 )
+
+// Modes lists them all.
+var Modes = []Mode{Auto, Strict, Landlock, Isolate, Off}
 
 // A Status says what a self-test proved of the confinement.
 type Status = confine.Status
@@ -41,8 +48,8 @@ const (
 	Namespaces = confine.Namespaces
 )
 
-// ErrUnconfined: commands are refused because the mode is Strict or Isolate and
-// this machine does not confine them so. It comes wrapped with what is missing.
+// ErrUnconfined: commands are refused because the mode is Strict, Landlock or
+// Isolate and this machine does not confine them so. It comes wrapped with what is missing.
 var ErrUnconfined = errors.New("commands are refused because they cannot be confined here")
 
 // Harden is for the first lines of a server's main: what the process inherited
@@ -97,14 +104,17 @@ func (c *confinement) close() {
 
 // tiers lists the mechanisms that a mode accepts, the preferred first.
 func (m Mode) tiers() []Tier {
-	if m == Isolate {
+	switch m {
+	case Isolate:
 		return []Tier{Namespaces}
+	case Landlock:
+		return []Tier{Threads}
 	}
 	return []Tier{Threads, Namespaces}
 }
 
 // proof reports whether a mode refuses commands unless a self-test has passed.
-func (m Mode) proof() bool { return m == Strict || m == Isolate }
+func (m Mode) proof() bool { return m == Strict || m == Landlock || m == Isolate }
 
 // decide chooses the tier, and tells why commands are not confined, nil when they are.
 func (c *confinement) decide() error {
@@ -195,7 +205,7 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	}
 	policy, release := c.policy().With(read, write, "the session's own")
 	defer release()
-	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files})
+	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate})
 	if err != nil {
 		return nil, err
 	}

@@ -223,6 +223,8 @@ func TestTiers(t *testing.T) {
 		{Strict, nil, Threads, false},
 		{Strict, []Tier{Threads}, Namespaces, false},
 		{Strict, both, "", true},
+		{Landlock, []Tier{Namespaces}, Threads, false},
+		{Landlock, []Tier{Threads}, "", true},
 		{Isolate, []Tier{Threads}, Namespaces, false},
 		{Isolate, []Tier{Namespaces}, "", true},
 	} {

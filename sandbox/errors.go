@@ -28,6 +28,8 @@ var (
 	// ErrNotReadable and ErrNotWritable: the system's permissions forbid it.
 	ErrNotReadable = errors.New("is not readable")
 	ErrNotWritable = errors.New("is not writable")
+	// ErrGuarded: the path decides what git runs for its user, and FS.Guarded is set.
+	ErrGuarded = fmt.Errorf("%w: with --sandbox isolate only git's data in .git may be changed, not its settings and hooks", ErrNotWritable)
 	// ErrLinkLoop: links on the way lead in a circle, or are more than
 	// Limits.LinkHops. It is an fs.ErrNotExist as well: nothing can be there.
 	ErrLinkLoop = fmt.Errorf("has too many links on its way: %w", fs.ErrNotExist)

@@ -20,6 +20,10 @@ type FS struct {
 	// before the first use.
 	Durable bool
 
+	// Guarded makes what git executes for its user read only, as it is for commands
+	// of the mode Isolate. Set it before the first use.
+	Guarded bool
+
 	real, given string   // the root: links resolved; as it was opened, made absolute
 	prefix      string   // real with a separator at its end
 	above       *os.Root // what the root lies in; may be nil

@@ -132,6 +132,9 @@ func (tx *Tx) Write(name string, data []byte, mode *fs.FileMode) error {
 			return err
 		}
 	}
+	if err := tx.f.guard(name, p); err != nil {
+		return err
+	}
 	tx.plan(&change{name: name, p: p, data: data, mode: mode})
 	return nil
 }
@@ -147,6 +150,9 @@ func (tx *Tx) Remove(name string) error {
 		if err := wantRegular(name, e.Path); err != nil {
 			return err
 		}
+	}
+	if err := tx.f.guard(name, e.Path); err != nil {
+		return err
 	}
 	tx.removes = true
 	tx.plan(&change{name: name, p: e.Path, remove: true})

@@ -44,6 +44,9 @@ func (f *FS) update(name string, content func(*state, Path) (data []byte, write 
 		if err != nil {
 			return Path{}, explain(name, err, ErrNotWritable)
 		}
+		if err := f.guard(name, p); err != nil {
+			return Path{}, err
+		}
 		key := lockKey(p.Rel)
 		f.locks.lock(key)
 		defer f.locks.unlock(key)

@@ -167,6 +167,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
+	files.Guarded = cfg.Sandbox == sandbox.Isolate
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,

@@ -38,7 +38,7 @@ type options struct {
 
 // The words that flags of few choices take.
 var (
-	sandboxModes = []string{string(sandbox.Auto), string(sandbox.Strict), string(sandbox.Isolate), string(sandbox.Off)}
+	sandboxModes = []string{string(sandbox.Auto), string(sandbox.Strict), string(sandbox.Landlock), string(sandbox.Isolate), string(sandbox.Off)}
 	networkModes = []string{"deny", "allow"}
 	logLevels    = []string{"debug", "info", "warn", "error"}
 )
@@ -61,7 +61,7 @@ func (o *options) registerServed(f *pflag.FlagSet) {
 
 func (o *options) registerCommands(f *pflag.FlagSet) {
 	timeoutFlag(f, &o.timeout, "timeout", "end a command that sets no timeout of its own after this time, as in 90s (default: what each tool sets)")
-	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(sandbox.Auto), "how commands are confined: auto (by the kernel where it can), strict (by the kernel, or commands are refused), isolate (in namespaces of their own, or commands are refused) or off")
+	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(sandbox.Auto), "how commands are confined: auto (by the kernel where it can), strict (by the kernel, or commands are refused), landlock (by Landlock, or commands are refused), isolate (in namespaces of their own, or commands are refused) or off")
 	choiceFlag(f, &o.network, "network", "MODE", networkModes, "deny", "whether commands can use the network: deny or allow")
 	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
 	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")

@@ -65,6 +65,7 @@ type Isolation struct {
 	Policy    Policy
 	Workspace string
 	Files     map[string]string
+	Guard     bool
 }
 
 // An Isolator does not exist here: NewIsolator always fails.

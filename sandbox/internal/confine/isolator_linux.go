@@ -14,7 +14,8 @@ import (
 // Isolation is what an Isolator is made from.
 type Isolation struct {
 	Policy    Policy
-	Workspace string // its perstack is covered, its .git/hooks and .git/config are read only
+	Workspace string
+	Guard     bool // the workspace's perstack is covered, and what git executes is read only
 
 	// Files are laid over others: the path that commands see, and where its
 	// content is, which no command can write.

@@ -31,7 +31,7 @@ func arrange(in Isolation) error {
 	v := view{grants: map[string]grant{}, links: map[string]string{}}
 	v.collect(in.Policy, in.Files)
 	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.coverSockets(in.Sockets) }, v.lay(in.Files), v.link, mountProc,
-		func() error { return guardWorkspace(in.Workspace) }, leaveOldRoot}
+		func() error { return guardWorkspace(in) }, leaveOldRoot}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -390,32 +390,15 @@ func mountProc() error {
 const procFlags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
 // guardWorkspace hides what is the host's in the workspace, and keeps what git
-// executes for its user as it is. A mount point cannot be moved away; that is
-// why .git is one too.
-func guardWorkspace(dir string) error {
-	if err := coverPerstack(dir); err != nil {
-		return err
-	}
-	git := filepath.Join(dir, ".git")
-	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
+// executes for its user as it is.
+func guardWorkspace(in Isolation) error {
+	if !in.Guard {
 		return nil
 	}
-	for _, path := range []string{git, filepath.Join(git, "hooks"), filepath.Join(git, "config")} {
-		info, err := os.Lstat(path)
-		if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-			continue
-		}
-		if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if path == git {
-			continue
-		}
-		if err := setMount(path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY); err != nil {
-			return err
-		}
+	if err := coverPerstack(in.Workspace); err != nil {
+		return err
 	}
-	return nil
+	return guardGit(in.Workspace)
 }
 
 // coverPerstack makes perstack empty, in whichever case it is written.

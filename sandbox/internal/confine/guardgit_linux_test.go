@@ -1,0 +1,94 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// gitAttacks make git run a program for its user: each leaves the file ran when
+// somebody uses git in the workspace, or in a repository in it, afterwards.
+var gitAttacks = map[string]string{
+	"config":          `git config core.fsmonitor "$PWD/evil"`,
+	"config replaced": `cp .git/config c && printf '[core]\nfsmonitor = %s/evil\n' "$PWD" >> c && mv -f c .git/config`,
+	"hooks":           `mkdir -p .git/hooks; cp evil .git/hooks/post-checkout`,
+	"hooks moved":     `mv .git/hooks h; mkdir .git/hooks && cp evil .git/hooks/post-checkout`,
+	".git moved":      `mv .git g && cp -r g .git && git config core.fsmonitor "$PWD/evil"`,
+	"worktree config": `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/config.worktree`,
+	"nested":          `git -C sub config core.fsmonitor "$PWD/evil"`,
+	"a .git file":     `mkdir e && git -C e init -q && git -C e config core.fsmonitor "$PWD/evil" && echo "gitdir: $PWD/e/.git" > file/.git`,
+}
+
+// repository makes a workspace with repositories of each kind.
+func repository(t *testing.T) place {
+	t.Helper()
+	p := newPlace(t)
+	p.mustSh(t, `export GIT_CONFIG_GLOBAL=/dev/null; g() { git -c user.email=a@b -c user.name=n "$@"; }
+git init -q . && echo x > f && git add f && g commit -qm m && git config extensions.worktreeConfig true && rm -rf .git/hooks
+git init -q sub && mkdir real file && git init -q real && mv real/.git realgit && echo "gitdir: $PWD/realgit" > file/.git
+printf '#!/bin/sh\ntouch '$PWD/ran'\n' > evil && chmod +x evil`)
+	return p
+}
+
+func (p place) mustSh(t *testing.T, script string) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Dir = p.ws
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+}
+
+// used reports whether the user's git ran what an attack had left.
+func (p place) used(t *testing.T) bool {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", "for d in . sub file; do (cd $d && git status && git checkout -q -b later); done")
+	cmd.Dir = p.ws
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
+	_ = cmd.Run()
+	_, err := os.Stat(filepath.Join(p.ws, "ran"))
+	return err == nil
+}
+
+// TestGitIsGuarded carries the attacks out without the sandbox, where each must
+// succeed, and in a cell.
+func TestGitIsGuarded(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	newPlace(t).isolator(t, true)
+	for name, attack := range gitAttacks {
+		t.Run(name, func(t *testing.T) {
+			free := repository(t)
+			free.mustSh(t, attack)
+			if !free.used(t) {
+				t.Fatal("without the sandbox nothing ran: this proves nothing")
+			}
+			p := repository(t)
+			out, _ := p.inSh(t, p.isolator(t, true), attack)
+			if p.used(t) {
+				t.Errorf("it ran: %s", out)
+			}
+		})
+	}
+}
+
+// TestGuardedGitWorks: what git does with its data goes on working.
+func TestGuardedGitWorks(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	p := repository(t)
+	out, status := p.inSh(t, p.isolator(t, true), `set -e; export GIT_CONFIG_GLOBAL=$HOME/.gitconfig
+git config --global user.email a@b; git config --global user.name n
+echo y > g && git add g && git commit -qm two && git checkout -qb topic && echo z > h && git add h && git commit -qm three
+git checkout -q - && echo w > i && git add i && git commit -qm four && git merge -q --no-edit topic && git checkout -q topic && git rebase -q -
+git stash list && git tag v1 && git gc -q && git reset -q --hard HEAD~1 && git log --oneline | wc -l
+git -C sub commit -q --allow-empty -m s && git -C sub log --oneline | wc -l`)
+	if status != 0 {
+		t.Errorf("%v %s", status, out)
+	}
+}

@@ -136,7 +136,7 @@ func addToolHomes(env []string, network bool) []string {
 	for _, tool := range toolHomes {
 		dir := filepath.Join(home, tool.dir)
 		_, set := getenv(env, tool.name)
-		if set || tool.cache && network {
+		if set || tool.cache && network || tool.name == "CARGO_HOME" && hasCargoConfig(home) {
 			continue
 		}
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {

@@ -79,6 +79,9 @@ func (s *session) make(c *Commands) error {
 		s.env = s.private(c.env(), c.confinement.confined())
 		if c.confinement.confined() {
 			s.env = addMissing(s.env, []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
+			if home, _ := getenv(c.cfg.Env, "HOME"); hasCargoConfig(home) {
+				dir.layCargo(c.confinement.policy(), home, c.cfg.Network)
+			}
 		}
 		c.guard.dirBegins(dir.path)
 	}

@@ -95,7 +95,6 @@ var cacheVars = []struct {
 	{"DENO_DIR", "deno", false},
 	{"PIP_CACHE_DIR", "pip", false},
 	{"UV_CACHE_DIR", "uv", false},
-	{"CARGO_HOME", "cargo", true},
 	{"CCACHE_DIR", "ccache", false},
 	{"SCCACHE_DIR", "sccache", false},
 	{"GRADLE_USER_HOME", "gradle", false},

@@ -164,12 +164,10 @@ func TestCacheVariables(t *testing.T) {
 		{closed, "PIP_CACHE_DIR", filepath.Join(c.Dir(), "pip")},
 		{closed, "XDG_CACHE_HOME", filepath.Join(c.Dir(), "xdg")},
 		{closed, "GOMODCACHE", ""},
-		{closed, "CARGO_HOME", ""},
 		{closed, "npm_config_cache", filepath.Join(c.Dir(), "npm-offline")},
 		{open, "npm_config_cache", filepath.Join(c.Dir(), "npm")},
 		{open, "GOMODCACHE", filepath.Join(c.Dir(), "go-mod")},
 		{open, "GOPROXY", "file://" + home + "/go/pkg/mod/cache/download,https://proxy.golang.org,direct"},
-		{open, "CARGO_HOME", filepath.Join(c.Dir(), "cargo")},
 	} {
 		if got := value(want.cfg, want.name); got != want.value {
 			t.Errorf("network %v: %s is %q, not %q", want.cfg.Network, want.name, got, want.value)

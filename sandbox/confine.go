@@ -88,6 +88,9 @@ func (c *confinement) policy() confine.Policy {
 			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
 			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network,
 		}).Pin()
+		if clean := cleanCargoConfigs(c.looked, home); len(clean) > 0 {
+			c.looked, _ = c.looked.With(clean, nil, "settings of cargo, without secrets") // open until close
+		}
 		if repo, found := findRepository(c.cfg.Dir, c.looked); found {
 			c.repo = repo
 			c.looked, _ = c.looked.With(repo.read, repo.write, "the workspace's own repository") // open until close

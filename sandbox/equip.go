@@ -19,7 +19,7 @@ func (c *Commands) equip(d *sessionDir, env []string) []string {
 	for _, f := range c.settings(home, d.home()).Files {
 		d.keep(f.Name, func(name string) error { return d.write(name, []byte(f.Text), 0o600) })
 	}
-	set := c.cargoHome(d, home, env)
+	set := map[string]string{}
 	if _, ok := getenv(env, "XDG_CONFIG_HOME"); ok {
 		set["XDG_CONFIG_HOME"] = filepath.Join(d.home(), ".config")
 	}
@@ -33,7 +33,7 @@ func (c *Commands) equip(d *sessionDir, env []string) []string {
 		d.cache = cache.Dir()
 		env = cache.env(env, c.cfg)
 	}
-	return env
+	return mergeEnv(env, c.cargoHome(d, home, env))
 }
 
 // settings are the user's, for a private home directory.
@@ -55,26 +55,6 @@ func (c *Commands) LeftOut() []string {
 		return nil
 	}
 	return c.settings(home, home).Left
-}
-
-// cargoHome gives cargo a home of its own beside the settings, in which the packages
-// that the user has downloaded are found: cargo locks and notes things there.
-func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[string]string {
-	set := map[string]string{}
-	own := filepath.Join(home, ".cargo")
-	if value, ok := getenv(env, "CARGO_HOME"); ok {
-		own = value
-	}
-	if !isDir(own) || c.cfg.Network || writableValue(env, "CARGO_HOME", c.cfg) {
-		return set
-	}
-	for _, part := range []string{"registry", "git"} {
-		if target := filepath.Join(own, part); isDir(target) {
-			d.keep(path.Join(".cargo", part), func(name string) error { return d.root.Symlink(target, name) })
-		}
-	}
-	set["CARGO_HOME"] = filepath.Join(d.home(), ".cargo")
-	return set
 }
 
 // keep makes something in HOME, with the directories above it. What fails is not

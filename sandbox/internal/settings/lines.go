@@ -56,16 +56,14 @@ func cutAny(text, separators string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// Cargo copies a config.toml. Every line that speaks of a secret goes. A file with
-// strings of several lines is not taken apart: with a secret in it all of it goes.
+// Cargo copies a config.toml. Every line that speaks of a secret goes, comments
+// unnamed. A file with strings of several lines is not taken apart: with a secret in
+// it all of it goes.
 func Cargo(text string) (copied string, left []string) {
 	several := strings.Contains(text, `"""`) || strings.Contains(text, "'''")
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
-		if strings.HasPrefix(trimmed, "#") || trimmed == "" {
-			continue
-		}
 		if !secretName(trimmed) && !hasLogin(trimmed) && !hasControl(trimmed) {
 			out.WriteString(line)
 			continue
@@ -73,8 +71,9 @@ func Cargo(text string) (copied string, left []string) {
 		if several {
 			return "", []string{"everything"}
 		}
-		name, _, _ := cutAny(trimmed, "=")
-		left = append(left, name)
+		if name, _, _ := cutAny(trimmed, "="); !strings.HasPrefix(name, "#") {
+			left = append(left, name)
+		}
 	}
 	return out.String(), left
 }

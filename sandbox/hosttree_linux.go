@@ -46,6 +46,18 @@ func (t hostTree) ReadLink(name string) (string, error) {
 	return string(target[:n]), nil
 }
 
+// openStraight opens what no link leads to; nil where the kernel cannot.
+func (st *state) openStraight(rel string) (fs.File, error) {
+	fd, err := st.openat2(rel, unix.O_RDONLY|unix.O_NONBLOCK)
+	switch {
+	case err == nil:
+		return os.NewFile(uintptr(fd), rel), nil
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
+		return nil, nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: rel, Err: err}
+}
+
 func (t hostTree) open(op, name string, flags int) (*os.File, error) {
 	if !fs.ValidPath(name) || strings.Contains(name, "\x00") {
 		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}

@@ -10,27 +10,31 @@ import (
 
 // Tree is the workspace for readers that resolve links themselves, such as a
 // search for skills. Nothing outside is ever opened, nor the reserved directory.
-// Links in names are followed only as far as os.Root does.
+// On Linux no file is opened through a link, so that one put in the place of a
+// directory does not lead into the reserved one.
 func (f *FS) Tree() fs.ReadLinkFS { return workspaceTree{f} }
 
 type workspaceTree struct{ f *FS }
 
 func (t workspaceTree) Open(name string) (fs.File, error) {
-	return inTree(t.f, "open", name, func(root *os.Root) (fs.File, error) {
+	return inTree(t.f, "open", name, func(st *state) (fs.File, error) {
+		if file, err := st.openStraight(name); file != nil || err != nil {
+			return file, err
+		}
 		// Without O_NONBLOCK a FIFO put in the place of a file would never open.
-		return root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		return st.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	})
 }
 
 func (t workspaceTree) Lstat(name string) (fs.FileInfo, error) {
-	return inTree(t.f, "lstat", name, func(root *os.Root) (fs.FileInfo, error) { return root.Lstat(filepath.FromSlash(name)) })
+	return inTree(t.f, "lstat", name, func(st *state) (fs.FileInfo, error) { return st.root.Lstat(filepath.FromSlash(name)) })
 }
 
 func (t workspaceTree) ReadLink(name string) (string, error) {
-	return inTree(t.f, "readlink", name, func(root *os.Root) (string, error) { return root.Readlink(filepath.FromSlash(name)) })
+	return inTree(t.f, "readlink", name, func(st *state) (string, error) { return st.root.Readlink(filepath.FromSlash(name)) })
 }
 
-func inTree[T any](f *FS, op, name string, do func(*os.Root) (T, error)) (T, error) {
+func inTree[T any](f *FS, op, name string, do func(*state) (T, error)) (T, error) {
 	var none T
 	if !fs.ValidPath(name) {
 		return none, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
@@ -38,7 +42,7 @@ func inTree[T any](f *FS, op, name string, do func(*os.Root) (T, error)) (T, err
 	if reserved(name) {
 		return none, &fs.PathError{Op: op, Path: name, Err: fs.ErrPermission}
 	}
-	return within(f, func(st *state) (T, error) { return do(st.root) })
+	return within(f, do)
 }
 
 // HostTree is the whole machine, for reading directories that the user named,

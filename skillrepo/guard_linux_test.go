@@ -209,3 +209,30 @@ func TestRootNamedThroughALink(t *testing.T) {
 		t.Errorf("after the link was changed: %s %v", names(r), err)
 	}
 }
+
+// TestReservedDirectory: a link put in the place of a directory of a skill in the
+// workspace does not lead into the directory that is not for tools.
+func TestReservedDirectory(t *testing.T) {
+	base := realTempDir(t)
+	write(t, base, map[string]string{
+		"skills/s/SKILL.md": md("s", "d"), "skills/s/d/f": "inside", "l": "-> ../../perstack", "perstack/f": "RESERVED",
+	})
+	files, err := sandbox.Open(base, sandbox.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	sw := &swapper{ReadLinkFS: files.Tree(), file: "s/d/f"}
+	s := open(t, Root{FS: sw, Path: "skills", Dir: base + "/skills"}).List()[0]
+	sw.swap = func() { exchange(t, filepath.Join(base, "skills/s/d"), filepath.Join(base, "l")) }
+	f, err := s.Resource("d/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := s.ReadFile(f, 100); err == nil {
+		t.Errorf("the link was followed: %q", content)
+	}
+	if through, err := os.ReadFile(filepath.Join(base, "skills/s/d/f")); string(through) != "RESERVED" {
+		t.Errorf("the link leads nowhere (%v), so this test proves nothing", err)
+	}
+}

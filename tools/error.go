@@ -110,6 +110,8 @@ var codes = []struct {
 	{patch.ErrNotWritable, Denied},
 	{patch.ErrTooLarge, TooLarge},
 	{patch.ErrTooManyLines, TooLarge},
+	{patch.ErrExists, Conflict},
+	{patch.ErrLeftOver, NoMatch},
 	{fs.ErrNotExist, NotFound},
 	{fs.ErrPermission, Denied},
 	{sandbox.ErrNoProgram, NotFound},

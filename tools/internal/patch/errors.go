@@ -24,6 +24,8 @@ var (
 	ErrNotWritable  = errors.New("is not writable")
 	ErrTooLarge     = errors.New("is too large")
 	ErrTooManyLines = errors.New("has too many lines")
+	ErrExists       = errors.New("exists already")
+	ErrLeftOver     = errors.New("has more lines than the patch removes")
 )
 
 // A PathError says why a path of the patch cannot be changed as the patch wants.
@@ -45,6 +47,8 @@ var sentences = []struct {
 	{ErrParentIsFile, "%[2]s is a file, so %[1]s cannot be created below it."},
 	{ErrNotWritable, "File %[1]s is not writable."},
 	{ErrTooLarge, "File %[1]s is too large to patch (limit 64 MiB)."},
+	{ErrExists, "File %[1]s exists already."},
+	{ErrLeftOver, "File %[1]s has more lines than the patch removes, so it is not deleted."},
 	{ErrTooManyLines, "File %[1]s has too many lines to patch (limit 8,388,608)."},
 }
 

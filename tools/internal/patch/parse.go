@@ -19,10 +19,13 @@ const (
 	endOfFile   = "*** End of File"
 )
 
-// Parse reads the text of a patch. It forgives what models commonly get wrong
+// Parse reads the text of a patch, which may also be a unified diff. It forgives what models commonly get wrong
 // and does not change the meaning: blank lines between sections, padded markers,
 // CRLF, a here-document around the patch. Errors are *SyntaxError or *PathError.
 func Parse(text string) (*Patch, error) {
+	if isUnified(text) {
+		return parseUnified(text)
+	}
 	lines := unwrap(splitText(text))
 	if first := strings.TrimSpace(lines[0]); first != beginPatch {
 		return nil, noBegin(first)

@@ -36,7 +36,10 @@ type Section struct {
 	Line    int      // of the section's header in the patch, counted from 1
 	MoveTo  string   // Update: the new path, "" when the file stays
 	Content []string // Add: the lines of the new file, without their ends
-	Chunks  []Chunk  // Update: in file order; empty only for a pure rename
+	NoEnd   bool     // Add: the last of them has none
+	Chunks  []Chunk  // Update: in file order; empty only for a pure rename. Delete: what the file must hold
+	Fresh   bool     // Add, MoveTo: nothing may be there yet
+	Mode    *bool    // whether the file shall be executable; nil: as it is
 }
 
 // A Chunk is one change within a file.
@@ -45,6 +48,9 @@ type Chunk struct {
 	Headers   []string // the texts behind @@, without the bare ones
 	Lines     []Line   // never empty
 	EndOfFile bool     // only the end of the file will do
+	Unified   bool     // of a unified diff: of several places the one nearest to Hint is meant
+	Hint      int      // the line of the file where it stood, counted from 1
+	NoEnd     bool     // the last line that it adds is the file's last and has no end
 }
 
 // A Line is one line of a chunk.

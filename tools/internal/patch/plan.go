@@ -78,15 +78,30 @@ func (pl *planner) section(s *Section) error {
 func (pl *planner) add(s *Section) error {
 	var data []byte
 	if len(s.Content) > 0 {
-		data = []byte(strings.Join(s.Content, "\n") + "\n")
+		data = []byte(strings.Join(s.Content, "\n"))
+		if !s.NoEnd {
+			data = append(data, '\n')
+		}
 	}
-	at, err := pl.files.target(s.Path)
+	at, err := pl.target(s, s.Path)
 	if err != nil {
 		return err
 	}
-	pl.files.write(at, s.Path, data)
+	n := pl.files.write(at, s.Path, data)
+	if s.Mode != nil && *s.Mode {
+		n.mode, n.known, n.setMode = 0o755, true, true
+	}
 	pl.summary.added.add(s.Path)
 	return nil
+}
+
+// target finds where a section writes.
+func (pl *planner) target(s *Section, path string) (place, error) {
+	at, err := pl.files.target(path)
+	if err == nil && s.Fresh && at.state != absent {
+		err = &PathError{Path: path, Err: ErrExists}
+	}
+	return at, err
 }
 
 func (pl *planner) delete(s *Section) error {
@@ -94,9 +109,30 @@ func (pl *planner) delete(s *Section) error {
 	if err != nil {
 		return err
 	}
+	if len(s.Chunks) > 0 {
+		if err := pl.checkContent(s, at); err != nil {
+			return err
+		}
+	}
 	pl.files.remove(at, s.Path)
 	pl.summary.deleted.add(s.Path)
 	return nil
+}
+
+// checkContent refuses to delete a file that is not what the patch removes.
+func (pl *planner) checkContent(s *Section, at place) error {
+	if at.mode&fs.ModeSymlink != 0 {
+		return &PathError{Path: s.Path, Err: ErrNotRegular}
+	}
+	data, err := pl.files.read(at, s.Path)
+	if err != nil {
+		return err
+	}
+	left, _, err := update(s, data)
+	if err == nil && len(left) > 0 {
+		err = &PathError{Path: s.Path, Err: ErrLeftOver}
+	}
+	return err
 }
 
 func (pl *planner) update(s *Section) error {
@@ -122,10 +158,11 @@ func (pl *planner) update(s *Section) error {
 // put writes the updated content, to the new path when the file moves.
 func (pl *planner) put(s *Section, from place, data []byte) error {
 	path := s.Path
+	find := pl.files.target
 	if s.MoveTo != "" {
-		path = s.MoveTo
+		path, find = s.MoveTo, func(path string) (place, error) { return pl.target(s, path) }
 	}
-	to, err := pl.files.target(path)
+	to, err := find(path)
 	if err != nil {
 		return err
 	}
@@ -139,6 +176,9 @@ func (pl *planner) put(s *Section, from place, data []byte) error {
 	n := pl.files.write(to, path, data)
 	if to.name != from.name && from.known {
 		n.mode, n.known, n.setMode = from.mode.Perm(), true, true
+	}
+	if s.Mode != nil && from.known {
+		n.mode, n.known, n.setMode = withExecute(from.mode.Perm(), *s.Mode), true, true
 	}
 	pl.summary.modified.add(path)
 	return nil

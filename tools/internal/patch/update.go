@@ -21,6 +21,7 @@ type updater struct {
 	finder  *finder
 	splices []splice
 	notes   []string
+	shift   int // of a unified diff: how far below its line number the last chunk was found
 }
 
 // update returns the content that the section makes of data, and what should be
@@ -61,16 +62,55 @@ func (u *updater) place(c *Chunk) error {
 	if !ok {
 		return u.refuse(c, "", old)
 	}
+	if c.Unified {
+		h = u.nearest(c, old, h)
+	}
 	u.splices = append(u.splices, splice{at: h.line, old: h.n, chunk: c})
 	u.note(c, h)
 	f.cursor = h.line + h.n
 	return nil
 }
 
+// nearest is the hit, of those like the first, that is nearest to the line where
+// the chunk stood, which moves with the chunks before it.
+func (u *updater) nearest(c *Chunk, old []string, first hit) hit {
+	f, from, want := u.finder, u.finder.cursor, c.Hint-1+u.shift
+	defer func() { f.cursor = from }()
+	like := func(at int) (hit, bool) {
+		f.cursor = at
+		h, ok := f.find(old, false)
+		return h, ok && h.pass == first.pass && h.n == first.n
+	}
+	best := first
+	if want > first.line {
+		after, ok := like(want)
+		for reach := 1; ; reach *= 2 { // back to where one stands before it
+			before, found := like(max(first.line, want-reach))
+			for found && before.line < want {
+				best = before
+				before, found = like(best.line + 1)
+			}
+			if best.line > first.line || want-reach <= first.line || ok && reach > after.line-want {
+				break
+			}
+		}
+		if ok && after.line-want < want-best.line {
+			best = after
+		}
+	}
+	best.count = first.count
+	u.shift = best.line - (c.Hint - 1)
+	return best
+}
+
 // insert places a chunk that only adds: behind its last header, or else at the end.
 func (u *updater) insert(c *Chunk) {
 	at := u.text.lines()
-	if len(c.Headers) > 0 && !c.EndOfFile {
+	switch {
+	case c.Unified: // without context it stands behind the line that the hunk names
+		at = min(max(c.Hint+u.shift, u.finder.cursor), at)
+		u.finder.cursor = at
+	case len(c.Headers) > 0 && !c.EndOfFile:
 		at = u.finder.cursor
 	}
 	u.splices = append(u.splices, splice{at: at, chunk: c})
@@ -83,6 +123,12 @@ func (u *updater) note(c *Chunk, h hit) {
 	}
 	if what := notes[h.pass]; what != "" {
 		say(what)
+	}
+	if c.Unified {
+		if h.count > 1 && h.line != c.Hint-1 {
+			say(fmt.Sprintf("%d places match; the one nearest to line %d was changed.", h.count, c.Hint))
+		}
+		return
 	}
 	if h.count > 1 && len(c.Headers) == 0 && !c.EndOfFile {
 		say(fmt.Sprintf("%d places match; the first was changed, use @@ to choose.", h.count))
@@ -110,7 +156,7 @@ func (u *updater) build() []byte {
 
 // last is 1 for a splice that belongs behind everything else.
 func (u *updater) last(s splice) int {
-	if s.old == 0 && (s.chunk.EndOfFile || len(s.chunk.Headers) == 0) {
+	if s.old == 0 && !s.chunk.Unified && (s.chunk.EndOfFile || len(s.chunk.Headers) == 0) {
 		return 1
 	}
 	return 0
@@ -151,11 +197,12 @@ func (w *writer) terminate() {
 // splice writes the lines of a chunk. Those that the text did not have, empty
 // ones at the end, are left out.
 func (w *writer) splice(s splice) {
-	at := s.at
-	for _, l := range s.chunk.Lines {
+	at, written := s.at, 0
+	for i, l := range s.chunk.Lines {
 		switch {
 		case l.Op == Added:
 			w.add(l.Text)
+			written = i
 		case at == s.at+s.old:
 		case l.Op == Context:
 			w.keep(at, at+1)
@@ -164,4 +211,12 @@ func (w *writer) splice(s splice) {
 			at++
 		}
 	}
+	if s.chunk.NoEnd && !w.open && s.chunk.Lines[written].Op == Added && !contextBehind(s.chunk.Lines[written+1:]) {
+		w.out.Truncate(w.out.Len() - len(w.text.eol))
+		w.open = true
+	}
+}
+
+func contextBehind(lines []Line) bool {
+	return slices.ContainsFunc(lines, func(l Line) bool { return l.Op == Context })
 }

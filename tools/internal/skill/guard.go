@@ -45,6 +45,9 @@ func (s *Session) newGuard(ctx context.Context, sk *skillrepo.Skill, m *skillrep
 	if err := checkSize(sk.Name, &m.Listing); err != nil {
 		return nil, err
 	}
+	if s.engine.exposed(w.dir.Root()) {
+		return nil, errorf(ErrUnavailable, "the hooks of skill %s cannot be kept out of reach of commands: --allow-write lets them write %s", sk.Name, w.dir.Root())
+	}
 	g.copy = hooksDir + "/" + sk.Name + "-" + randomHex(4)
 	there.Dir = w.abs(g.copy)
 	if err := w.copyTree(ctx, sk, &m.Listing, g.copy, 0o600); err != nil {

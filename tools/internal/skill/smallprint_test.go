@@ -159,3 +159,27 @@ func TestLoginIsTriedAgain(t *testing.T) {
 		t.Error("the failure is believed for ever")
 	}
 }
+
+// TestHooksOutOfReach: where commands may write the copy of a skill too, its hooks
+// would be no guard, so it is not activated.
+func TestHooksOutOfReach(t *testing.T) {
+	hooked := "---\nname: s\ndescription: d\nhooks:\n  PreToolUse:\n    - hooks: [{type: command, command: 'exit 1'}]\n---\n"
+	r := newRig(t, map[string]string{"skills/s/SKILL.md": hooked, "skills/s/check.sh": "exit 0"})
+	if _, err := r.Open(t.Context(), "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	first := r.active["s"].guard.copy
+	if data, err := os.ReadFile(filepath.Join(r.work.abs(first), "check.sh")); string(data) != "exit 0" {
+		t.Errorf("the copy: %q %v", data, err)
+	}
+	if _, err := r.Open(t.Context(), "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(r.work.abs(first)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the copy of the activation before is still there: %v", err)
+	}
+	r.engine.AllowWrite = []string{os.Getenv("XDG_CACHE_HOME")}
+	if _, err := r.Open(t.Context(), "s", nil); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "--allow-write") {
+		t.Errorf("with a cache that commands write: %v", err)
+	}
+}

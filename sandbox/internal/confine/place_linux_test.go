@@ -137,7 +137,7 @@ func TestSecretsBesidePrograms(t *testing.T) {
 	}
 	m := newMachine(t, append(entries, "home/.config/git/config", "home/.config/git/credentials", "home/.gitconfig")...)
 	p := m.policy(t, strings.Join(bins, " "), "", "")
-	m.check(t, p, "home/.fly/bin/program home/work/tool/bin/program home/.gitconfig home/.config/git/config", strings.Join(secret, " ")+" home/.config/git/credentials")
+	m.check(t, p, "home/.fly/bin/program home/work/tool/bin/program", strings.Join(secret, " ")+" home/.config/git/credentials home/.gitconfig home/.config/git/config")
 	asked := m.policy(t, "", "home/.aws", "")
 	m.check(t, asked, "home/.aws/credentials", "home/.kube/config")
 }

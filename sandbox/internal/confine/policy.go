@@ -95,7 +95,6 @@ var users = group{"names of users and groups", []string{"passwd", "group"}}
 
 // home are files and directories of HOME that tools look for and that hold no secret.
 var home = []group{
-	{"your git identity", []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"}},
 	{"packages downloaded before", []string{"go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git"}},
 	{"Rust's toolchains", []string{".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes"}},
 }
@@ -103,7 +102,7 @@ var home = []group{
 // secrets are the parts of HOME where people keep keys, tokens and passwords. No
 // path of a policy may hold one or lie in one, unless the user asked for it.
 var secrets = []string{
-	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf",
+	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".gitconfig", ".pgpass", ".my.cnf",
 	".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".kshrc", ".cshrc", ".tcshrc",
 	".env", ".envrc", ".password-store", ".local/share/keyrings", ".mozilla", ".cargo/credentials", ".cargo/credentials.toml", ".cargo/config", ".cargo/config.toml",
 }
@@ -201,11 +200,6 @@ func absolutes(paths []string) (out []string) {
 // secret reports whether path holds, is, or lies in what people keep secret.
 func (p Policy) secret(path string) bool {
 	for _, dir := range p.homes {
-		for _, name := range home[0].paths {
-			if path == filepath.Join(dir, name) {
-				return false
-			}
-		}
 		for _, name := range secrets {
 			name = filepath.Join(dir, name)
 			if below(path, []string{name}) || below(name, []string{path}) {

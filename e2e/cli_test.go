@@ -71,7 +71,7 @@ func TestCommandLine(t *testing.T) {
 		{"a tool as command", nil, []string{"exec"}, 2, "", "it is a tool: perstack-base call exec"},
 		{"a word too many", nil, []string{"tools", "x"}, 2, "", `perstack-base tools takes no arguments, but "x" was given`},
 		{"unknown choice", nil, []string{"--transport", "htpp"}, 2, "", "--transport htpp: must be stdio, http or sse; did you mean http?"},
-		{"unknown mode", nil, []string{"--sandbox", "on"}, 2, "", "--sandbox on: must be auto, strict, isolate or off\n"},
+		{"unknown mode", nil, []string{"--sandbox", "on"}, 2, "", "--sandbox on: must be auto, strict, landlock, isolate or off\n"},
 		{"no truth", nil, []string{"--read-only=maybe"}, 2, "", "--read-only maybe: must be true or false"},
 		{"no value", nil, []string{"--timeout"}, 2, "", "--timeout needs a value: --timeout TIME"},
 		{"time without a unit", nil, []string{"--timeout", "5"}, 2, "", "--timeout 5: must be a time with its unit, as in 90s"},

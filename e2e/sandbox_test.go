@@ -30,12 +30,12 @@ func TestCommandsAreConfined(t *testing.T) {
 		open bool   // it is permitted
 		hint string // a part of it
 	}{
-		{"read outside", nil, "cat " + secret, false, "start the server with --allow-read " + secret},
+		{"read outside", nil, "cat " + secret, false, "ask the user to add --allow-read " + secret},
 		{"read outside, permitted", []string{"--allow-read", secret}, "cat " + secret, true, ""},
 		{"read outside, not confined", []string{"--sandbox", "off"}, "cat " + secret, true, ""},
 		{"write outside", nil, "echo x > " + filepath.Dir(secret) + "/new", false, "--allow-write " + filepath.Dir(secret)},
 		{"write outside, permitted", []string{"--allow-write", filepath.Dir(secret)}, "echo x > " + filepath.Dir(secret) + "/new", true, ""},
-		{"the user database", nil, "cat /etc/passwd", false, "--allow-read /etc/passwd"},
+		{"passwords", nil, "cat /etc/shadow", false, "--allow-read /etc/shadow"},
 		{"the server's memory", nil, "cat /proc/$PPID/environ", false, ""},
 		{"the server", nil, "kill -9 $PPID", false, ""},
 		{"strict", []string{"--sandbox", "strict"}, "cat " + secret, false, "--allow-read"},

@@ -77,7 +77,7 @@ type listKeeper struct {
 	id string
 }
 
-var givenID = regexp.MustCompile(`(?:,?"listId":"|\nlistId: )(todo_[\w-]{22})(?:"|$)`)
+var givenID = regexp.MustCompile(`(?:,?"listId":"|\nlistId: )((?:todo|plan)_[\w-]{22})(?:"|$)`)
 
 // keepsList are the tools that work on a list.
 var keepsList = map[string]bool{"todo": true, "clearTodo": true, "attemptCompletion": true, "update_plan": true}

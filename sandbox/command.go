@@ -72,7 +72,7 @@ type Result struct {
 	Stdout    Output
 	Stderr    Output
 	Duration  time.Duration
-	Refused   []string // what the sandbox kept a failing command from, a sentence each
+	Refused   []string // what the sandbox kept the command from, a sentence each
 }
 
 // check refuses what no system could run.

@@ -173,6 +173,7 @@ func (c *confinement) refuse() error {
 type cage struct {
 	jail
 	policy confine.Policy
+	own    []string // directories of the server's, which commands read at most
 }
 
 // A jail is a *confine.Confiner or a *confine.Isolator.
@@ -212,13 +213,21 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cage{made, policy}, nil
+	return &cage{made, policy, f.own()}, nil
 }
 
-// explain tells what the sandbox refused a command that failed, a sentence each.
+// own are the directories of the server's that the session's commands come across.
+func (f cageFor) own() []string {
+	if f.session == nil {
+		return f.read
+	}
+	return append(slices.Clone(f.read), f.session.path)
+}
+
+// explain tells what the sandbox refused a command, a sentence each.
 func (c *cage) explain(dir, stderr string, refusals []confine.Refusal) []string {
 	_, hidden := c.jail.(*confine.Isolator)
-	x := confine.Explainer{Policy: c.policy, Dir: dir, Resolve: filepath.EvalSymlinks, Hidden: hidden}
+	x := confine.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden}
 	return x.Explain(stderr, refusals)
 }
 

@@ -102,7 +102,7 @@ func testRefusalsAreTold(t *testing.T, shell func(*testing.T, Config) *Shell) {
 	secret := outside(t)
 	s := shell(t, Config{})
 	res := run(t, s, sh("cat "+secret))
-	want := "blocked by the sandbox: read " + secret + " (outside the workspace; start the server with --allow-read " + secret + " to permit it)"
+	want := "blocked by the sandbox: read " + secret + " (outside the workspace; ask the user to add --allow-read " + secret + " to the arguments of perstack-base)"
 	if len(res.Refused) != 1 || res.Refused[0] != want {
 		t.Errorf("told %q, want %q", res.Refused, want)
 	}

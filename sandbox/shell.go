@@ -70,9 +70,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	res := s.follow(ctx, j, &c)
 	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
-	if res.ExitCode != 0 {
-		res.Refused = j.refused(res.Stderr)
-	}
+	res.Refused = j.refused(res.Stderr) // whatever the exit code: a pipe or "|| true" hides it
 	res.Duration = time.Since(began)
 	s.settle(j)
 	return res, nil

@@ -101,7 +101,10 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 // skillDirs are the directories of --skills, and behind them $SKILLS_ROOT, by which
 // users of trpc-agent-go name theirs.
 func (o *options) skillDirs() []string {
-	return append(slices.Clone(o.skills), os.Getenv("SKILLS_ROOT"))
+	if root := os.Getenv("SKILLS_ROOT"); root != "" {
+		return append(slices.Clone(o.skills), root)
+	}
+	return o.skills
 }
 
 // confinement reads the flags about commands.

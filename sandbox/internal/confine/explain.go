@@ -1,6 +1,8 @@
 package confine
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -8,22 +10,24 @@ import (
 )
 
 // maxExplained bounds how many refusals are told of one command.
-const maxExplained = 5
+const maxExplained = 3
 
-// An Explainer turns what happened to a command that failed into sentences for
-// whoever ran it.
+// An Explainer turns what the sandbox refused a command into sentences for a model,
+// which cannot restart its server, but can ask its user to.
 type Explainer struct {
 	Policy Policy
 	Dir    string // where the command ran
 	// Resolve follows the links of a path and fails when nothing is there, as
 	// filepath.EvalSymlinks does.
 	Resolve func(string) (string, error)
+	// Private are directories of the server's own, for which no flag is of use.
+	Private []string
 	// Hidden: what commands may not reach does not exist for them, instead of
 	// being refused, as in an [Isolator].
 	Hidden bool
 }
 
-// Explain returns one sentence for each thing that the sandbox refused, five at
+// Explain returns one sentence for each thing that the sandbox refused, three at
 // most: what the broker has on record, and the paths that stand beside a
 // "Permission denied" in stderr, if the policy does not allow them.
 func (x Explainer) Explain(stderr string, refusals []Refusal) []string {
@@ -38,9 +42,12 @@ func (x Explainer) Explain(stderr string, refusals []Refusal) []string {
 	}
 	for line := range strings.Lines(stderr) {
 		switch {
+		case immaterial.MatchString(line):
+		case becoming.MatchString(line):
+			say(sentence("become another user", ""))
 		case denied.MatchString(line):
 			for _, path := range namedPaths(line) {
-				say(x.file(path, writing.MatchString(line)))
+				say(x.file(path, attempt(line)))
 			}
 		case x.Hidden:
 			x.hidden(line, say)
@@ -65,7 +72,7 @@ func (x Explainer) hidden(line string, say func(string)) {
 			at = filepath.Join(x.Dir, at)
 		}
 		if real, err := x.Resolve(at); readOnly || err == nil && !x.Policy.Allows(real, false) {
-			say(x.file(path, readOnly))
+			say(x.file(path, map[bool]access{true: toWrite, false: toRead}[readOnly]))
 		}
 	}
 }
@@ -82,7 +89,7 @@ func sentence(what, permit string) string {
 	if strings.HasPrefix(permit, "--network") {
 		why = "the network is closed"
 	}
-	return s + " (" + why + "; start the server with " + permit + " to permit it)"
+	return s + " (" + why + "; ask the user to add " + permit + " to the arguments of perstack-base)"
 }
 
 var (
@@ -90,6 +97,10 @@ var (
 	absent  = regexp.MustCompile(`(?i)no such file or directory|not found|ENOENT|cannot find`)
 	frozen  = regexp.MustCompile(`(?i)read-only file system|EROFS`)
 	writing = regexp.MustCompile(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
+	// What is no cause of a failure: a note of the go command's for later.
+	immaterial = regexp.MustCompile(`writing stat cache`)
+	becoming   = regexp.MustCompile(`(?i)^(sudo|su|doas): .*(denied|not permitted|no new privileges|setuid|set-?uid|effective uid|cannot set|authentication)`)
+	reading    = regexp.MustCompile(`(?i)\b(cat|less|more|head|tail|ls|find|grep|rg|wc|stat|du|sed|awk|source|diff|read|reading|cannot open|can't open|opening|open directory|chdir|cd|list|listing|import|load|loading)\b`)
 	// What programs say of addresses and names where there is no network.
 	unreachable = regexp.MustCompile(`(?i)network is unreachable|ENETUNREACH|name resolution|could not resolve|ENOTFOUND|EAI_AGAIN`)
 	// Quoted names first, as they may hold blanks (the quote in "can't" opens
@@ -115,8 +126,27 @@ func namedPaths(line string) []string {
 	return out
 }
 
+// An access is what a program tried, as far as its words tell.
+type access int
+
+const (
+	toReadOrWrite access = iota
+	toRead
+	toWrite
+)
+
+func attempt(line string) access {
+	switch {
+	case writing.MatchString(line):
+		return toWrite
+	case reading.MatchString(line):
+		return toRead
+	}
+	return toReadOrWrite
+}
+
 // file explains why a path was refused; "" when the policy did not do it.
-func (x Explainer) file(path string, write bool) string {
+func (x Explainer) file(path string, tried access) string {
 	relative := !filepath.IsAbs(path)
 	if relative {
 		path = filepath.Join(x.Dir, path)
@@ -136,11 +166,14 @@ func (x Explainer) file(path string, write bool) string {
 	switch {
 	case x.Policy.Allows(real, true):
 		return ""
-	case write || x.Policy.Allows(real, false):
-		if err != nil { // a right to make a file is its directory's
-			return sentence("write "+path, "--allow-write "+filepath.Dir(real))
-		}
+	case below(real, x.Private):
+		return sentence("change "+path+", which is read only: write in the workspace, $TMPDIR or $HOME", "")
+	case errors.Is(err, fs.ErrNotExist): // it was to be made; that right is its directory's
+		return sentence("write "+path, "--allow-write "+filepath.Dir(real))
+	case tried == toWrite || x.Policy.Allows(real, false):
 		return sentence("write "+path, "--allow-write "+real)
+	case tried == toRead:
+		return sentence("read "+path, "--allow-read "+real)
 	}
-	return sentence("read "+path, "--allow-read "+real)
+	return sentence("read or write "+path, "--allow-read "+real+", or --allow-write "+real+" if it is to be written,")
 }

@@ -1,7 +1,7 @@
 package confine
 
 import (
-	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -13,42 +13,51 @@ func TestExplain(t *testing.T) {
 		"/root": "/root", "/usr": "/usr", "/ws/mine": "/ws/mine", "/home/u/a b": "/home/u/a b",
 	}
 	x := Explainer{
-		Policy: Policy{Read: []string{"/usr"}, Write: []string{"/ws"}, Devices: []string{"/dev/null"}},
-		Dir:    "/ws",
+		Policy:  Policy{Read: []string{"/usr"}, Write: []string{"/ws"}, Devices: []string{"/dev/null"}},
+		Dir:     "/ws",
+		Private: []string{"/private"},
 		Resolve: func(p string) (string, error) {
 			if r, ok := there[p]; ok {
 				return r, nil
 			}
-			return "", errors.New("not there")
+			return "", fs.ErrNotExist
 		},
 	}
-	passwd := "blocked by the sandbox: read /etc/passwd (outside the workspace; start the server with --allow-read /etc/passwd to permit it)"
+	const either = "blocked by the sandbox: read or write /etc/passwd (outside the workspace; ask the user to add --allow-read /etc/passwd, or --allow-write /etc/passwd if it is to be written, to the arguments of perstack-base)"
+	passwd := "blocked by the sandbox: read /etc/passwd (outside the workspace; ask the user to add --allow-read /etc/passwd to the arguments of perstack-base)"
 	for _, tt := range []struct {
 		stderr string
 		want   []string
 	}{
 		{"cat: /etc/passwd: Permission denied\n", []string{passwd}},
 		{"cat: can't open '/etc/passwd': Permission denied\n", []string{passwd}}, // busybox
-		{"PermissionError: [Errno 13] Permission denied: '/etc/passwd'", []string{passwd}},
-		{"PermissionError: [Errno 13] Permission denied: b'/etc/passwd'", []string{passwd}},
-		{"Error: EACCES: permission denied, open '/etc/passwd'", []string{passwd}},
-		{"2026/01/01 open /etc/passwd: permission denied", []string{passwd}},
+		{"PermissionError: [Errno 13] Permission denied: '/etc/passwd'", []string{either}},
+		{"PermissionError: [Errno 13] Permission denied: b'/etc/passwd'", []string{either}},
+		{"Error: EACCES: permission denied, open '/etc/passwd'", []string{either}},
+		{"2026/01/01 open /etc/passwd: permission denied", []string{either}},
 		{"cat: /etc/passwd: Permission denied\ncat: /etc/passwd: Permission denied\n", []string{passwd}},
 		{"ls: cannot open directory '/root': Permission denied", []string{
-			"blocked by the sandbox: read /root (outside the workspace; start the server with --allow-read /root to permit it)"}},
+			"blocked by the sandbox: read /root (outside the workspace; ask the user to add --allow-read /root to the arguments of perstack-base)"}},
 		{"touch: cannot touch '/usr/x': Permission denied", []string{
-			"blocked by the sandbox: write /usr/x (outside the workspace; start the server with --allow-write /usr to permit it)"}},
+			"blocked by the sandbox: write /usr/x (outside the workspace; ask the user to add --allow-write /usr to the arguments of perstack-base)"}},
 		{"sh: 1: cannot create /usr/bin/env: Permission denied", []string{
-			"blocked by the sandbox: write /usr/bin/env (outside the workspace; start the server with --allow-write /usr/bin/env to permit it)"}},
+			"blocked by the sandbox: write /usr/bin/env (outside the workspace; ask the user to add --allow-write /usr/bin/env to the arguments of perstack-base)"}},
 		{"cat: out: Permission denied", []string{
-			"blocked by the sandbox: read /ws/out (outside the workspace; start the server with --allow-read /home/u/secret file to permit it)"}},
+			"blocked by the sandbox: read /ws/out (outside the workspace; ask the user to add --allow-read /home/u/secret file to the arguments of perstack-base)"}},
 		{"cat: '/home/u/a b': Permission denied", []string{
-			"blocked by the sandbox: read /home/u/a b (outside the workspace; start the server with --allow-read /home/u/a b to permit it)"}},
+			"blocked by the sandbox: read /home/u/a b (outside the workspace; ask the user to add --allow-read /home/u/a b to the arguments of perstack-base)"}},
 		{"go: Get https://example.org/root/x: permission denied", nil}, // the rest of a URL is no path
 		{"cat: /ws/mine: Permission denied", nil},
 		{"cat: mine: Permission denied", nil},
 		{"cat: nothing: Permission denied", nil},
 		{"cat: /etc/passwd: No such file or directory", nil},
+		{"bash: line 1: /tmp/f: Permission denied", []string{
+			"blocked by the sandbox: write /tmp/f (outside the workspace; ask the user to add --allow-write /tmp to the arguments of perstack-base)"}},
+		{"touch: cannot touch '/private/skill/x': Permission denied", []string{
+			"blocked by the sandbox: change /private/skill/x, which is read only: write in the workspace, $TMPDIR or $HOME"}},
+		{"sudo: /etc/sudo.conf: Permission denied", []string{"blocked by the sandbox: become another user"}},
+		{"su: Authentication failure", []string{"blocked by the sandbox: become another user"}},
+		{"go: writing stat cache: open /root/go/pkg/mod/cache/x: permission denied", nil},
 		{"", nil},
 	} {
 		got := x.Explain(tt.stderr, nil)
@@ -70,7 +79,7 @@ func TestExplainRefusals(t *testing.T) {
 	got := Explainer{}.Explain("", l.list())
 	want := []string{
 		"blocked by the sandbox: mount or administer the system",
-		"blocked by the sandbox: connect to 10.0.0.1:443 (the network is closed; start the server with --network allow to permit it)",
+		"blocked by the sandbox: connect to 10.0.0.1:443 (the network is closed; ask the user to add --network allow to the arguments of perstack-base)",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -114,7 +123,7 @@ func TestExplainHidden(t *testing.T) {
 			case "/ws/link":
 				return "/etc/passwd", nil
 			}
-			return "", errors.New("not there")
+			return "", fs.ErrNotExist
 		}}
 	for stderr, want := range map[string]string{
 		"cat: /etc/passwd: No such file or directory":             "read /etc/passwd (outside",
@@ -125,7 +134,7 @@ func TestExplainHidden(t *testing.T) {
 		"cat: /usr/bin/env: No such file or directory":            "",
 		"touch: cannot touch '/usr/x': Read-only file system":     "write /usr/x (outside",
 		"rm: cannot remove '/usr/bin/env': Read-only file system": "write /usr/bin/env (outside",
-		"curl: (6) Could not resolve host: example.org":           "reach the network (the network is closed; start the server with --network allow",
+		"curl: (6) Could not resolve host: example.org":           "reach the network (the network is closed; ask the user to add --network allow",
 		"connect: Network is unreachable":                         "reach the network",
 		"cat: /etc/passwd: Permission denied":                     "read /etc/passwd (outside",
 	} {

@@ -399,3 +399,28 @@ func naive(t *testing.T) string {
 	t.Cleanup(func() { site.CloseClientConnections(); site.Close() })
 	return site.URL
 }
+
+// TestOwnServerStaysOutOfReach: a server that its own commands could connect to does
+// not start, unless they would need a token that they do not know.
+func TestOwnServerStaysOutOfReach(t *testing.T) {
+	if out, err := exec.Command(binary, "doctor", "--sandbox", "isolate").CombinedOutput(); err != nil {
+		t.Skipf("commands cannot be isolated here: %s", out)
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	write(t, token, strings.Repeat("x", 43))
+	if err := os.Chmod(token, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := workspace(t)
+	for _, args := range [][]string{
+		{"--network", "allow", "--listen", "127.0.0.1:0"},
+		{"--listen", "unix:" + filepath.Join(dir, "mcp")},
+	} {
+		args = append([]string{"serve", "--transport", "http", "--sandbox", "isolate"}, args...)
+		if _, stderr, code := cli(t, dir, nil, args...); code == 0 || !strings.Contains(stderr, "commands could connect to this server") {
+			t.Errorf("%q: exit code %d, %s", args, code, stderr)
+		}
+		startSiteOf(t, binary, dir, append(args[1:], "--auth-token-file", token)...)
+	}
+	startSite(t, dir, "http", "--sandbox", "isolate")
+}

@@ -60,6 +60,19 @@ func Harden() error { return confine.Harden() }
 // program, where they could start what outlives them, until forget is called.
 func Own(listener net.Addr) (forget func()) { return confine.Own(listener) }
 
+// Exposed reports whether commands could connect to a listener of the server's
+// although it is its own: in namespaces nobody judges who connects.
+func (c *Commands) Exposed(listener net.Addr) bool {
+	if !c.confinement.confined() || c.confinement.tier != Namespaces {
+		return false
+	}
+	if at, ok := listener.(*net.UnixAddr); ok {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(at.Name))
+		return err != nil || c.confinement.policy().Allows(filepath.Join(dir, filepath.Base(at.Name)), true)
+	}
+	return c.cfg.Network
+}
+
 // A confinement is the part of Commands that decides how far its commands are
 // confined. It is asked once, when the server starts to say what commands may do.
 type confinement struct {

@@ -77,6 +77,10 @@ type transport interface {
 // request finish its answer: commands are told to end, streams are closed. It
 // returns within 4 s of that. Config.HTTP must be set.
 func (s *Server) ServeListener(ctx context.Context, ln net.Listener) error {
+	if s.http.Token == "" && s.commands.Exposed(ln.Addr()) {
+		return fmt.Errorf("commands could connect to this server at %s and open sessions that outlive their own: "+
+			"set --auth-token-file, listen on a socket outside of what commands may write, or start with --sandbox landlock", ln.Addr())
+	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	t := s.transport(ctx)

@@ -105,8 +105,12 @@ func (c *confinement) policy() confine.Policy {
 			c.looked, _ = c.looked.With(clean, nil, "settings of cargo, without secrets") // open until close
 		}
 		if repo, found := findRepository(c.cfg.Dir, c.looked); found {
-			c.repo = repo
-			c.looked, _ = c.looked.With(repo.read, repo.write, "the workspace's own repository") // open until close
+			with, release := c.looked.With(repo.read, repo.write, "the workspace's own repository")
+			if with.Straight(slices.Concat(repo.read, repo.write)) {
+				c.repo, c.looked = repo, with // open until close
+			} else { // somebody put a link there since it was judged
+				release()
+			}
 		}
 	})
 	return c.looked

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +22,16 @@ type repository struct {
 
 // findRepository looks for it by reading what git left there, never by running
 // git. Commands can write the .git of the workspace: what it names counts only if
-// that names the workspace in return, which nobody could do from inside.
+// that names the workspace in return, lies in no place where commands of any session
+// write, and no link leads on from there: see trusted.
 func findRepository(workspace string, policy confine.Policy) (r repository, found bool) {
+	if r, found = lookForRepository(workspace, policy); found {
+		r, found = r.trusted(policy)
+	}
+	return r, found
+}
+
+func lookForRepository(workspace string, policy confine.Policy) (r repository, found bool) {
 	for top := workspace; ; top = filepath.Dir(top) {
 		git := filepath.Join(top, ".git")
 		info, err := os.Lstat(git)
@@ -38,6 +48,45 @@ func findRepository(workspace string, policy confine.Policy) (r repository, foun
 	}
 }
 
+// trusted leaves out what does not exist, and everything when something in it is
+// what a command could have put there: a link, or what lies in a private place, in
+// which commands of this workspace's sessions write.
+func (r repository) trusted(policy confine.Policy) (repository, bool) {
+	kept := repository{top: r.top}
+	for paths, to := range map[*[]string]*[]string{&r.read: &kept.read, &r.write: &kept.write} {
+		for _, path := range *paths {
+			real, err := filepath.EvalSymlinks(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil || real != path || privatePath(path) || policy.Allows(path, true) {
+				return repository{}, false
+			}
+			*to = append(*to, path)
+		}
+	}
+	return kept, true
+}
+
+// privatePath reports whether a path lies in what servers make for their commands:
+// a session's directory, a cache, a run workspace.
+func privatePath(path string) bool {
+	bases := []string{os.TempDir(), "/tmp", "/var/tmp", os.Getenv("XDG_RUNTIME_DIR")}
+	if cache, err := os.UserCacheDir(); err == nil {
+		bases = append(bases, cache)
+	}
+	for _, base := range bases {
+		real, err := filepath.EvalSymlinks(base)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(real, path); err == nil && strings.HasPrefix(rel, "perstack-base") {
+			return true
+		}
+	}
+	return false
+}
+
 // besideGit are the files at the top of a tree that say what git leaves out.
 func besideGit(top string) []string {
 	return []string{filepath.Join(top, ".gitignore"), filepath.Join(top, ".gitattributes")}
@@ -50,15 +99,18 @@ func linkedRepository(top, workspace string, policy confine.Policy) (r repositor
 	if !ok || !isLink {
 		return r, false
 	}
-	gitDir := from(top, dir)
+	gitDir, err := filepath.EvalSymlinks(from(top, dir))
+	if err != nil {
+		return r, false
+	}
 	r.top = top
 	if top != workspace {
 		r.read = besideGit(top)
 	}
 	if back, ok := readLine(policy, filepath.Join(gitDir, "gitdir")); ok && from(gitDir, back) == filepath.Join(top, ".git") {
 		name, ok := readLine(policy, filepath.Join(gitDir, "commondir"))
-		common := from(gitDir, name)
-		if !ok || filepath.Dir(gitDir) != filepath.Join(common, "worktrees") {
+		common, err := filepath.EvalSymlinks(from(gitDir, name))
+		if !ok || err != nil || filepath.Dir(gitDir) != filepath.Join(common, "worktrees") {
 			return r, false
 		}
 		r.read = append(r.read, common)

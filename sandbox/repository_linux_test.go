@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +99,45 @@ func TestForgedRepository(t *testing.T) {
 			if !leaks(t, free, "cat "+v.secret) {
 				t.Error("without the sandbox it does not get it either: the test proves nothing")
 			}
+		}
+	})
+}
+
+// TestForgedWorktree: what commands build in their cache, or in the private
+// directory of a session that still runs, is no repository of the workspace's.
+func TestForgedWorktree(t *testing.T) {
+	const forge = `mkdir -p $F/worktrees/x && echo WS/.git > $F/worktrees/x/gitdir && echo ../.. > $F/worktrees/x/commondir &&
+		ln -s HOME $F/objects && mkdir -p $F/refs $F/logs && echo "gitdir: $F/worktrees/x" > WS/.git`
+	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
+		for _, place := range []string{"${XDG_CACHE_HOME%/xdg}/g", "$TMPDIR/g", "$HOME/g"} {
+			ownCaches(t)
+			v := newVictim(t)
+			first := shell(t, Config{Dir: v.ws, Env: v.env("/bin")})
+			script := "F=" + place + "\n" + strings.NewReplacer("HOME ", v.home+" ", "WS", v.ws).Replace(forge)
+			if res := run(t, first, sh(script)); res.ExitCode != 0 {
+				t.Fatalf("%s: %s", place, res.Stderr.Head)
+			}
+			next := shell(t, Config{Dir: v.ws, Env: v.env("/bin")})
+			if leaks(t, next, "cat "+v.secret) {
+				t.Errorf("%s: the next server's commands got the key", place)
+			}
+			if run(t, next, sh("echo x > "+v.home+"/planted")); here(filepath.Join(v.home, "planted")) {
+				t.Errorf("%s: the next server's commands can write the home directory", place)
+			}
+		}
+	})
+}
+
+// TestLinksInRepositories: a repository outside in which links lead away counts as none.
+func TestLinksInRepositories(t *testing.T) {
+	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
+		v := newVictim(t)
+		top := filepath.Dir(v.ws)
+		if err := errors.Join(os.Mkdir(filepath.Join(top, ".git"), 0o755), os.Symlink(v.secret, filepath.Join(top, ".gitignore"))); err != nil {
+			t.Fatal(err)
+		}
+		if leaks(t, shell(t, Config{Dir: v.ws, Env: v.env("/bin")}), "cat "+v.secret) {
+			t.Error("a link beside .git opens what it leads to")
 		}
 	})
 }

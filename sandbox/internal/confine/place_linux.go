@@ -183,6 +183,13 @@ func (p Policy) With(read, write []string, reason string) (more Policy, release 
 	return more, func() { closeAll(opened) }
 }
 
+// Straight reports whether no link led to what was found at the paths.
+func (p Policy) Straight(paths []string) bool {
+	return !slices.ContainsFunc(p.Places, func(place Place) bool {
+		return slices.Contains(paths, place.Path) && place.Real != place.Path
+	})
+}
+
 // refresh brings the places up to date and returns those that it opened.
 // Whoever replaced a file since (the system's own, for example) did not come
 // through a place that commands can write, so the new one is as good. A place

@@ -86,6 +86,8 @@ func TestFilter(t *testing.T) {
 		{"unix datagrams", online, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, retNotify},
 		{"route", here, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, retAllow},
 		{"diag", here, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG}, retNotify},
+		{"posix queue", here, unix.SYS_MQ_OPEN, nil, retNotify},
+		{"posix queue, nobody to ask", deaf, unix.SYS_MQ_UNLINK, nil, errno(unix.EACCES)},
 		{"pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, retAllow},
 		{"datagram pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK, 0}, errno(unix.EACCES)},
 		{"send", here, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, retAllow},

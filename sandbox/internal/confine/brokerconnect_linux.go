@@ -4,6 +4,7 @@ package confine
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +25,7 @@ func (q *question) connect() answer {
 	case domain == unix.AF_UNIX && family == unix.AF_UNIX:
 		a = q.connectUnix(sock, raw)
 	case domain == unix.AF_NETLINK:
-		a = failed(connectOnce(sock, raw))
+		a = q.connectNetlink(sock, raw)
 	case q.broker.domain.confiner.policy.Network && domain != unix.AF_UNIX:
 		a = q.connectAnywhere(sock, raw)
 	case family == unix.AF_INET || family == unix.AF_INET6:
@@ -33,6 +34,16 @@ func (q *question) connect() answer {
 		a = fail(unix.EAFNOSUPPORT)
 	}
 	return a
+}
+
+// connectNetlink connects to the kernel. Our own privileges would also reach the
+// netlink sockets of other programs.
+func (q *question) connectNetlink(sock int, raw []byte) answer {
+	const port, end = 4, unix.SizeofSockaddrNetlink // of nl_pid and nl_groups, which are 0 for the kernel
+	if slices.ContainsFunc(raw[min(port, len(raw)):min(end, len(raw))], func(b byte) bool { return b != 0 }) {
+		return q.refuse(unix.EPERM, "connect a netlink socket to another program", "")
+	}
+	return failed(connectOnce(sock, raw))
 }
 
 // connectLoopback connects to a server that the session itself runs.

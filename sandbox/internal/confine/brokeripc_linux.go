@@ -57,8 +57,10 @@ func ipcHandlers() map[int32]func(*question) answer {
 	return h
 }
 
-// ipcRules send all of them to the broker.
+// ipcRules send all of them to the broker, and the POSIX queues, which anybody of
+// this user may remove and which outlast their makers, to be refused.
 func ipcRules() (rules []rule) {
+	rules = all(retNotify, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK)
 	for nr := range ipcHandlers() {
 		rules = append(rules, rule{nr: uint32(nr), otherwise: retNotify})
 	}

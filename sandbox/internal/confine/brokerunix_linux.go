@@ -4,11 +4,13 @@ package confine
 
 import (
 	"bytes"
+	"encoding/binary"
 	"maps"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,7 +34,7 @@ func (q *question) connectUnix(sock int, raw []byte) answer {
 		return fail(unix.EINVAL)
 	}
 	if name[0] == 0 {
-		if !c.names.has(string(name)) {
+		if !c.names.has(abstractName{socketType(sock), string(name)}) {
 			return q.refuse(unix.ECONNREFUSED, "connect to the abstract socket @"+string(name[1:]), "")
 		}
 		return failed(q.rawConnect(sock, raw))
@@ -62,28 +64,35 @@ func unixAddress(path string) []byte {
 	return append([]byte{unix.AF_UNIX, 0}, path+"\x00"...)
 }
 
-// abstractNames are the abstract Unix sockets on which the session listens, by
-// name, each with its inode.
+// An abstractName is what the kernel finds an abstract socket by: all bytes of its
+// name from the leading NUL on, and its type, as each type has names of its own.
+type abstractName struct {
+	kind int
+	name string
+}
+
+// abstractNames are the abstract Unix sockets on which the session listens, each
+// with its inode.
 type abstractNames struct {
 	mu    sync.Mutex
-	inode map[string]uint64
+	inode map[abstractName]uint64
 	many  int // with how many the dead are forgotten
 }
 
 // add remembers a listening socket if its name is abstract.
 func (a *abstractNames) add(sock int) {
-	name, ino := abstractName(sock)
-	if name == "" {
+	name, ino, ok := abstractNameOf(sock)
+	if !ok {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.inode == nil {
-		a.inode = map[string]uint64{}
+		a.inode = map[abstractName]uint64{}
 	}
 	if len(a.inode) >= max(a.many, fewNames) {
 		alive := unixInodes()
-		maps.DeleteFunc(a.inode, func(_ string, ino uint64) bool { return !alive[ino] })
+		maps.DeleteFunc(a.inode, func(_ abstractName, ino uint64) bool { return !alive[ino] })
 		a.many = 2 * len(a.inode)
 	}
 	a.inode[name] = ino
@@ -105,19 +114,23 @@ func unixInodes() map[uint64]bool {
 	return inodes
 }
 
-func abstractName(sock int) (name string, inode uint64) {
-	sa, err := unix.Getsockname(sock)
-	un, ok := sa.(*unix.SockaddrUnix)
+// abstractNameOf reads the name as the kernel has it: what package unix makes of
+// it ends at the next NUL, and looks like that of a path that begins with '@'.
+func abstractNameOf(sock int) (name abstractName, inode uint64, ok bool) {
+	var raw [unix.SizeofSockaddrAny]byte
+	size := uint32(len(raw))
+	_, _, e := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock),
+		uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(&size)))
 	var st unix.Stat_t
-	if err != nil || !ok || !strings.HasPrefix(un.Name, "@") || unix.Fstat(sock, &st) != nil {
-		return "", 0
+	if e != 0 || size <= 2 || int(size) > len(raw) || binary.NativeEndian.Uint16(raw[:]) != unix.AF_UNIX ||
+		raw[2] != 0 || unix.Fstat(sock, &st) != nil {
+		return abstractName{}, 0, false
 	}
-	return "\x00" + un.Name[1:], st.Ino
+	return abstractName{socketType(sock), string(raw[2:size])}, st.Ino, true
 }
 
-// has reports whether the name (with its leading NUL) still belongs to a socket
-// of the session.
-func (a *abstractNames) has(name string) bool {
+// has reports whether the name still belongs to a socket of the session.
+func (a *abstractNames) has(name abstractName) bool {
 	a.mu.Lock()
 	ino, known := a.inode[name]
 	a.mu.Unlock()

@@ -86,11 +86,26 @@ func scene(t *testing.T, p place) []string {
 		must(t, err)
 		t.Cleanup(func() { conn.Close() })
 	}
+	queue := abstract[1:]
+	must(t, openQueue(queue, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL))
+	t.Cleanup(func() { _ = unlinkQueue(queue) })
 	return append(systemV(t),
+		"PROBE_POSIX_QUEUE="+queue, fmt.Sprintf("PROBE_NETLINK=%d", netlinkPort(t)),
 		"PROBE_OUTSIDE="+p.outside, "PROBE_SOCK="+sock, "PROBE_ABSTRACT="+abstract,
 		"PROBE_TCP="+serve(t, "tcp", "127.0.0.1:0"),
 		fmt.Sprintf("PROBE_VICTIM=%d", bystander(t)), fmt.Sprintf("PROBE_SERVER=%d", os.Getpid()),
 	)
+}
+
+// netlinkPort is the address of a netlink socket of another program.
+func netlinkPort(t *testing.T) uint32 {
+	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(s) })
+	must(t, unix.Bind(s, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
+	at, err := unix.Getsockname(s)
+	must(t, err)
+	return at.(*unix.SockaddrNetlink).Pid
 }
 
 // systemV makes objects of this user's that are not the commands'.

@@ -161,6 +161,18 @@ var probeTable = map[string]escape{
 	"abstract-send": {try: func() error {
 		return sendTo(&unix.SockaddrUnix{Name: os.Getenv("PROBE_ABSTRACT") + "d"}, unix.AF_UNIX, unix.SOCK_DGRAM)
 	}},
+	"abstract-by-path": {try: func() error { // a path that looks like the name in what package unix tells
+		return posing(unix.SOCK_STREAM, unixAddress(os.Getenv("PROBE_ABSTRACT")))
+	}},
+	"abstract-by-longer":     {try: func() error { return posing(unix.SOCK_STREAM, append(abstractAddress(), "\x00x"...)) }},
+	"abstract-by-other-kind": {try: func() error { return posing(unix.SOCK_SEQPACKET, abstractAddress()) }},
+	"netlink-connect": {try: func() error {
+		return netlink(unix.Connect, unix.SockaddrNetlink{Pid: uint32(number("PROBE_NETLINK"))})
+	}, root: true},
+	"netlink-group": {try: func() error { return netlink(unix.Connect, unix.SockaddrNetlink{Groups: 1}) }, root: true},
+	"netlink-bind": {try: func() error { // a group that only administrators may listen to
+		return netlink(unix.Bind, unix.SockaddrNetlink{Groups: 1 << (unix.RTNLGRP_IPV4_MROUTE_R - 1)})
+	}, root: true},
 	"tcp":          {try: dialTo("tcp", "PROBE_TCP")},
 	"tcp6-mapped":  {try: tcpMapped},
 	"tcp-listen":   {try: listenEverywhere},
@@ -195,6 +207,15 @@ var probeTable = map[string]escape{
 		return syscallErr(unix.SYS_SEMOP, uintptr(number("PROBE_SEMAPHORE")), ptr(&operation), 1)
 	}},
 	"shared-attach": {try: func() error { return syscallErr(unix.SYS_SHMAT, uintptr(number("PROBE_SHARED"))) }},
+
+	// POSIX message queues
+	"posix-queue":        {try: func() error { return openQueue(os.Getenv("PROBE_POSIX_QUEUE"), unix.O_RDWR) }},
+	"posix-queue-unlink": {try: func() error { return unlinkQueue(os.Getenv("PROBE_POSIX_QUEUE")) }},
+	"posix-queue-create": {try: func() error { // Landlock refuses to open what stays behind
+		mine := os.Getenv("PROBE_POSIX_QUEUE") + "-left"
+		_ = openQueue(mine, unix.O_RDWR|unix.O_CREAT)
+		return unlinkQueue(mine)
+	}},
 
 	// other processes
 	"environ": {try: func() error { _, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", victim())); return err }},

@@ -50,6 +50,53 @@ func connectMany() error {
 	select {}
 }
 
+// abstractAddress is that of the abstract socket of the scene.
+func abstractAddress() []byte {
+	return append([]byte{unix.AF_UNIX, 0, 0}, os.Getenv("PROBE_ABSTRACT")[1:]...)
+}
+
+// posing listens at an address that resembles another program's abstract one, and
+// then connects to that.
+func posing(kind int, at []byte) error {
+	l, err := unix.Socket(unix.AF_UNIX, kind, 0)
+	if err != nil {
+		return err
+	}
+	if err := rawBind(l, at); err != nil {
+		return err
+	}
+	if err := unix.Listen(l, 1); err != nil {
+		return err
+	}
+	return dialTo("unix", "PROBE_ABSTRACT")()
+}
+
+// netlink gives a netlink socket an address, or a peer.
+func netlink(call func(int, unix.Sockaddr) error, at unix.SockaddrNetlink) error {
+	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	at.Family = unix.AF_NETLINK
+	return call(s, &at)
+}
+
+// openQueue opens, or makes, a POSIX message queue of one byte.
+func openQueue(name string, flags int) error {
+	path := append([]byte(name), 0)
+	attr := [8]uintptr{0, 1, 1} // struct mq_attr
+	fd, _, e := unix.Syscall6(unix.SYS_MQ_OPEN, ptr(&path[0]), uintptr(flags), 0o600, ptr(&attr), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return unix.Close(int(fd))
+}
+
+func unlinkQueue(name string) error {
+	path := append([]byte(name), 0)
+	return syscallErr(unix.SYS_MQ_UNLINK, ptr(&path[0]))
+}
+
 // otherIPC finds by its key an object that somebody else made.
 func otherIPC(get uintptr, idVar string, args ...uintptr) error {
 	key := uintptr(number(idVar + "_KEY"))

@@ -35,6 +35,7 @@ var handlers = func() map[int32]func(*question) answer {
 		unix.SYS_SCHED_SETATTR: (*question).ownTask,
 		unix.SYS_SETPRIORITY:   (*question).priority, unix.SYS_IOPRIO_SET: (*question).priority,
 		unix.SYS_CLONE: refuses("create namespaces"), unix.SYS_UNSHARE: refuses("create namespaces"),
+		unix.SYS_MQ_OPEN: refuses("use POSIX message queues"), unix.SYS_MQ_UNLINK: refuses("use POSIX message queues"),
 		unix.SYS_SETNS: refuses("enter namespaces"), unix.SYS_CHROOT: refuses("chroot"),
 	}
 	maps.Copy(h, fileHandlers)

@@ -68,6 +68,9 @@ for name in ("s.sock", "\0confine-test-abstract"):
     c = socket.socket(socket.AF_UNIX); c.connect(name); print(c.recv(9).decode())
     l.close()
 '; rm -f s.sock`, "heard\nheard"},
+	{"interfaces", "python3", `python3 -c 'import socket; print([name for _, name in socket.if_nameindex()])'`, "'lo'"},
+	{"interfaces by node", "node", `node -e 'console.log(JSON.stringify(require("os").networkInterfaces()))'`, "127.0.0.1"},
+	{"interfaces by ip", "ip", `ip -o addr`, "127.0.0.1"},
 	{"loopback", "python3 curl", `python3 -m http.server 0 > log 2>&1 & 
 for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; port=$(sed -n 's/.*port \([0-9]*\) .*/\1/p' log); [ -n "$port" ] && break; done
 curl -sS localhost:$port/log | head -c 0; curl -sS -o /dev/null -w '%{http_code} ' 127.0.0.1:$port/log; curl -sS -o /dev/null -w '%{http_code}\n' "[::1]:$port/log"; kill $!; rm -f log`, "200 200"},

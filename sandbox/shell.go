@@ -46,7 +46,7 @@ type job struct {
 
 // Run runs one command to its end. A command that fails is a Result; an error
 // means that it was not started: a *StartError, a *PathError for Dir,
-// ErrEnding, or the cause of a context that had ended before.
+// ErrEnding, or the cause of a context that ended before.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -60,12 +60,18 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	defer s.active.Done()
 	began := time.Now()
-	err := s.launch(j, &c)
+	starting, started := s.until(ctx)
+	err := s.launch(starting, j, &c)
+	cause := context.Cause(starting)
+	started()
 	if j.start != "" {
 		defer s.session.unlay(j.start)
 	}
 	if err != nil {
 		s.forget(j)
+		if cause != nil {
+			err = cause
+		}
 		return Result{}, err
 	}
 	res := s.follow(ctx, j, &c)
@@ -74,6 +80,19 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	res.Duration = time.Since(began)
 	s.settle(j)
 	return res, nil
+}
+
+// until is a context that ends with ctx, or with [ErrEnding] when the session does.
+func (s *Shell) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.ending:
+			cancel(ErrEnding)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // begin admits a command and marks all that run at the same time as sharing the session.
@@ -102,14 +121,15 @@ func (s *Shell) forget(j *job) {
 }
 
 // launch finds the program, opens its streams and starts it.
-func (s *Shell) launch(j *job, c *Command) error {
+func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	proc.Adopt()
 	cage, err := s.session.open(s.c, c.Read, c.Write)
 	if err != nil {
 		return err
 	}
 	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil), dir: c.Dir,
-		owner: &s.session, alone: func() bool { return !j.shared.Load() }, cage: cage}
+		owner: &s.session, alone: func() bool { return !j.shared.Load() },
+		over: ctx.Done(), cage: cage}
 	if l.dir == "" {
 		l.dir = s.c.cfg.Dir
 	}
@@ -252,31 +272,6 @@ func (j *job) hangUp() {
 
 // buffers are what pipes are emptied into: as large as a pipe is.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
-
-// startError words what the system said when the program was to be started.
-func startError(c *Command, l launch, err error) error {
-	if dirErr := checkDir(l.dir); dirErr != nil {
-		return dirErr // it vanished meanwhile
-	}
-	known := []struct{ system, ours error }{
-		{syscall.ENOEXEC, ErrBadFormat}, {syscall.E2BIG, ErrArgsTooLong},
-		{syscall.ENAMETOOLONG, ErrNoProgram}, {fs.ErrNotExist, ErrNoProgram},
-		{syscall.ENOTDIR, ErrNoProgram}, {fs.ErrPermission, ErrNotExecutable}, {syscall.EISDIR, ErrNotExecutable},
-	}
-	for _, k := range known {
-		if errors.Is(err, k.system) {
-			err = k.ours
-			break
-		}
-	}
-	refused := ""
-	if l.cage != nil && (errors.Is(err, ErrNotExecutable) || errors.Is(err, ErrNoProgram)) {
-		if refused = l.cage.explainProgram(l.path); refused != "" {
-			err = ErrNotExecutable // it was found, but where commands do not see it
-		}
-	}
-	return &StartError{Command: c.Name, What: c.Name, Err: err, Refused: refused}
-}
 
 // follow waits for the end of the program, or brings it about.
 func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {

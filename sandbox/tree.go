@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
@@ -13,10 +16,36 @@ type launch struct {
 	argv  []string
 	env   []string
 	dir   string
-	files [3]*os.File // stdin, stdout, stderr
-	owner *session    // whose private directory marks what escapes the group
-	alone func() bool // no other command of the session ran meanwhile
-	cage  *cage       // what confines it; nil: nothing does
+	files [3]*os.File     // stdin, stdout, stderr
+	owner *session        // whose private directory marks what escapes the group
+	alone func() bool     // no other command of the session ran meanwhile
+	over  <-chan struct{} // closed: nobody waits for the start any more
+	cage  *cage           // what confines it; nil: nothing does
+}
+
+// startError words what the system said when the program was to be started.
+func startError(c *Command, l launch, err error) error {
+	if dirErr := checkDir(l.dir); dirErr != nil {
+		return dirErr // it vanished meanwhile
+	}
+	known := []struct{ system, ours error }{
+		{syscall.ENOEXEC, ErrBadFormat}, {syscall.E2BIG, ErrArgsTooLong},
+		{syscall.ENAMETOOLONG, ErrNoProgram}, {fs.ErrNotExist, ErrNoProgram},
+		{syscall.ENOTDIR, ErrNoProgram}, {fs.ErrPermission, ErrNotExecutable}, {syscall.EISDIR, ErrNotExecutable},
+	}
+	for _, k := range known {
+		if errors.Is(err, k.system) {
+			err = k.ours
+			break
+		}
+	}
+	refused := ""
+	if l.cage != nil && (errors.Is(err, ErrNotExecutable) || errors.Is(err, ErrNoProgram)) {
+		if refused = l.cage.explainProgram(l.path); refused != "" {
+			err = ErrNotExecutable // it was found, but where commands do not see it
+		}
+	}
+	return &StartError{Command: c.Name, What: c.Name, Err: err, Refused: refused}
 }
 
 // A starter starts a program as the leader of a tree of its own. One that

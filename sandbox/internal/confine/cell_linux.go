@@ -3,9 +3,7 @@
 package confine
 
 import (
-	"encoding/binary"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -21,6 +19,8 @@ type Program struct {
 	Env   []string
 	Dir   string
 	Files [3]uintptr // descriptors of stdin, stdout, stderr
+
+	Cancel <-chan struct{} // closed: a start that takes long is given up
 }
 
 // A Cell is one program and everything it started, which cannot leave the reaper
@@ -47,12 +47,17 @@ func (i *Isolator) Start(p Program) (*Cell, error) {
 	}
 	i.keeper.starting.Lock()
 	defer i.keeper.starting.Unlock()
-	return i.start(p.Files, func(r *cellRun) *call { return i.writeProgram(r, p) })
+	select {
+	case <-p.Cancel: // while others started
+		return nil, errCancelled
+	default:
+	}
+	return i.start(p.Files, p.Cancel, func(r *cellRun) *call { return i.writeProgram(r, p) })
 }
 
 // start makes a cell whose leader makes the calls that write writes. The caller
 // holds starting until it needs their results no more.
-func (i *Isolator) start(files [3]uintptr, write func(*cellRun) *call) (*Cell, error) {
+func (i *Isolator) start(files [3]uintptr, cancel <-chan struct{}, write func(*cellRun) *call) (*Cell, error) {
 	k := i.keeper
 	if k.arena.mem == nil {
 		return nil, errors.New("the isolator is closed")
@@ -77,14 +82,20 @@ func (i *Isolator) start(files [3]uintptr, write func(*cellRun) *call) (*Cell, e
 		notes.Close()
 		return nil, err
 	}
-	return i.begin(r, notes)
+	return i.begin(r, notes, cancel)
 }
 
 // begin waits until the program is executed or cannot be.
-func (i *Isolator) begin(r *cellRun, notes *os.File) (*Cell, error) {
+func (i *Isolator) begin(r *cellRun, notes *os.File, cancel <-chan struct{}) (*Cell, error) {
 	c := &Cell{isolator: i, notes: notes, leader: make(chan struct{}), done: make(chan struct{}),
 		status: syscall.WaitStatus(unix.SIGKILL)}
-	n, err := c.next()
+	n, err := c.began(cancel)
+	if err == errCancelled || err == errSlowStart {
+		c.forked()
+		go c.follow(false)
+		c.giveUp()
+		return nil, err
+	}
 	c.reaper, c.program = int(*i.keeper.born), int(n.pid)
 	go c.follow(err != nil)
 	failure := r.failure()
@@ -99,13 +110,6 @@ func (i *Isolator) begin(r *cellRun, notes *os.File) (*Cell, error) {
 		return nil, failure
 	}
 	return c, nil // it was quick, and has killed its reaper
-}
-
-// next reads a note.
-func (c *Cell) next() (n note, err error) {
-	var b [noteSize]byte
-	_, err = io.ReadFull(c.notes, b[:])
-	return note{binary.NativeEndian.Uint64(b[:8]), binary.NativeEndian.Uint64(b[8:])}, err
 }
 
 // follow takes down who ends, until the cell is empty. A reaper that ends before

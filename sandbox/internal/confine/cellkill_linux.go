@@ -59,19 +59,11 @@ func (c *Cell) Signal(sig syscall.Signal) error { return c.each(sig) }
 // been stopped.
 func (c *Cell) each(sig syscall.Signal) error {
 	members, err := c.members()
-	if err != nil || members == nil {
-		return err
-	}
-	k := c.isolator.keeper
 	for _, m := range members {
-		_ = k.signal(m.pid, sig) // gone is as good
+		_ = c.isolator.keeper.signal(m.pid, sig) // gone is as good
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		_ = k.signal(c.reaper, unix.SIGCONT)
-	}
-	return nil
+	c.goOn() // also when only the dead are left, which it has to collect
+	return err
 }
 
 // members lists the processes of the cell.
@@ -141,12 +133,14 @@ func quiet(all []member) bool {
 const (
 	looks     = 5
 	lookPause = 20 * time.Millisecond
+	mostLooks = 50 // by then somebody stops others all the time
 )
 
 // resume has all but those go on that were stopped before. When the processes
-// cannot be listed, it has them all go on, rather than leave a session stopped.
+// cannot be listed, it has them all go on, rather than leave a session stopped. It ends also
+// when a command keeps stopping others: the next kill waits for it.
 func (i *Isolator) resume(before map[identity]bool) {
-	for clean, first := 0, true; clean < looks; first = false {
+	for clean, listed := 0, 0; clean < looks && listed < mostLooks; {
 		all, err := i.procs.list()
 		if err != nil {
 			if i.keeper.signal(-1, unix.SIGCONT) == errGone {
@@ -155,13 +149,13 @@ func (i *Isolator) resume(before map[identity]bool) {
 		}
 		clean++
 		for _, m := range all {
-			if (first || m.state == 'T') && !before[m.identity()] {
+			if (listed == 0 || m.state == 'T') && !before[m.identity()] {
 				_ = i.keeper.signal(m.pid, unix.SIGCONT)
 				clean = 0
 			}
 		}
-		if err != nil {
-			clean = 0
+		if listed++; err != nil {
+			clean, listed = 0, 0
 		}
 		time.Sleep(lookPause)
 	}

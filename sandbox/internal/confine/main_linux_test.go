@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if whom := os.Getenv(stopperVar); whom != "" {
+		beStopper(whom)
+	}
 	if dir := os.Getenv(netVar); dir != "" {
 		beNetwork(dir)
 	}

@@ -187,3 +187,33 @@ func TestCacheVariables(t *testing.T) {
 		t.Errorf("the server followed a link out of the cache: %v %v", entries, err)
 	}
 }
+
+// TestDeepCache: a tree of more levels than any tool makes is not walked to its end,
+// counts as too large, and goes with the cache.
+func TestDeepCache(t *testing.T) {
+	ownCaches(t)
+	trees, c := openCache(t, "/deep")
+	root, err := os.OpenRoot(c.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1500 {
+		if err := root.Mkdir("d", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := root.OpenRoot("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = root.Close()
+		root = next
+	}
+	_ = root.Close()
+	if uses := trees.Caches(); len(uses) != 1 || uses[0].Bytes <= cacheBytes {
+		t.Errorf("it counts as %+v", uses)
+	}
+	_ = c.Close()
+	if err := trees.ClearCache(); err != nil || here(c.Dir()) {
+		t.Errorf("it cannot be cleared: %v", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -66,9 +67,21 @@ func cacheUse(top *os.Root) (use CacheUse, ok bool) {
 	return CacheUse{Dir: filepath.Join(top.Name(), cacheName), Workspace: string(owner), Bytes: treeBytes(dir), Used: lock.ModTime()}, true
 }
 
-// treeBytes adds up what the files of a tree hold. It follows no link.
+// maxDepth is how deep a tree is looked at that commands have made: the way to each
+// directory is walked anew, so a tree of thousands of levels would take for ever. No
+// tool needs as many.
+const maxDepth = 128
+
+func tooDeep(path string) bool { return strings.Count(path, "/") >= maxDepth }
+
+// treeBytes adds up what the files of a tree hold, which is more than any limit for
+// one that is too deep. It follows no link.
 func treeBytes(root *os.Root) (sum int64) {
-	_ = fs.WalkDir(root.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
+	_ = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
+		if tooDeep(path) {
+			sum = 1 << 50 // a petabyte
+			return fs.SkipAll
+		}
 		if err != nil || !e.Type().IsRegular() {
 			return nil
 		}

@@ -227,6 +227,9 @@ func sweepOne(top *os.Root, dir string) {
 
 func makeWritable(root *os.Root, dir string) {
 	_ = fs.WalkDir(root.FS(), dir, func(path string, e fs.DirEntry, _ error) error {
+		if tooDeep(path) {
+			return fs.SkipDir
+		}
 		if e != nil && e.IsDir() {
 			_ = root.Chmod(path, 0o700)
 		}

@@ -93,7 +93,7 @@ func (q *question) rawConnect(sock int, raw []byte) error {
 	if err != nil || flags&unix.O_NONBLOCK != 0 {
 		return connectOnce(sock, raw)
 	}
-	limit, err := connectBriefly(sock, raw)
+	limit, err := q.connectBriefly(sock, raw)
 	if !unfinished(err) {
 		return err
 	}
@@ -103,7 +103,7 @@ func (q *question) rawConnect(sock int, raw []byte) error {
 	default:
 		return err
 	}
-	for began := time.Now(); unfinished(err); _, err = connectBriefly(sock, raw) {
+	for began := time.Now(); unfinished(err); _, err = q.connectBriefly(sock, raw) {
 		waited := time.Since(began)
 		if limit > 0 && waited > limit || !q.valid() {
 			return err
@@ -120,8 +120,8 @@ func unfinished(err error) bool {
 
 // connectBriefly connects with a time limit of ours in the place of the asker's,
 // which it returns, 0 for none.
-func connectBriefly(sock int, raw []byte) (limit time.Duration, err error) {
-	defer lockSocket(sock)()
+func (q *question) connectBriefly(sock int, raw []byte) (limit time.Duration, err error) {
+	defer q.broker.domain.confiner.sockets.lock(sock)()
 	old, err := unix.GetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 	if err != nil {
 		return 0, err

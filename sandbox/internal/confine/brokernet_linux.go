@@ -113,7 +113,7 @@ func (q *question) bindLoopback(sock int, raw []byte) answer {
 	if !ip.Unmap().IsLoopback() {
 		return q.refuse(unix.EACCES, "listen on "+to.String(), permitNetworkFlag)
 	}
-	defer lockSocket(sock)()
+	defer q.broker.domain.confiner.sockets.lock(sock)()
 	err := q.bindAgain(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(ip, to.Port())))
 	if err == nil {
 		err = markBound(sock)
@@ -130,14 +130,16 @@ func markBound(sock int) error { return unix.SetsockoptInt(sock, unix.IPPROTO_IP
 
 func isBound(sock int) bool { return isSet(sock, unix.IPPROTO_IP, boundHere) }
 
-// socketLocks keep what the broker does with one socket in order: its state
-// must not change between a look at it and what follows from that.
-var socketLocks [64]sync.Mutex
+// socketLocks keep what the broker does with one socket of a session in order: its
+// state must not change between a look at it and what follows from that. A command
+// can make a connect block for as long as it likes, so these are not for other
+// sessions, and their number is that of the threads which a session can hold so.
+type socketLocks [16]sync.Mutex
 
-// lockSocket returns how to unlock.
-func lockSocket(sock int) func() {
+// lock returns how to unlock.
+func (s *socketLocks) lock(sock int) func() {
 	cookie, _ := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
-	l := &socketLocks[cookie%uint64(len(socketLocks))]
+	l := &s[cookie%uint64(len(s))]
 	l.Lock()
 	return l.Unlock
 }
@@ -205,7 +207,7 @@ func (q *question) listen() answer {
 // listenLoopback listens with a socket that the broker has bound, now or before.
 // Any other has an address that it could lose, and would then listen everywhere.
 func (q *question) listenLoopback(sock, domain int) answer {
-	defer lockSocket(sock)()
+	defer q.broker.domain.confiner.sockets.lock(sock)()
 	at, ok := localAddress(sock)
 	if ok && at.Port() == 0 {
 		err := rawBind(sock, inetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))

@@ -24,6 +24,7 @@ type Confiner struct {
 	writes  []string // the writable roots, links resolved
 	ports   listeners
 	names   abstractNames
+	sockets socketLocks
 	ipc     ipcObjects
 	spares  *spares
 	status  func() Status

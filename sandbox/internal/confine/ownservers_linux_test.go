@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,6 +120,46 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 		waitDone(t, d)
 	}
 	eventually(t, "connects wait for commands that have ended", func() bool { return len(waits) == 0 })
+}
+
+// TestHungConnectsHoldNoOtherSession: a command that makes connects of its own
+// block the broker holds up its own session only, and until it ends.
+func TestHungConnectsHoldNoOtherSession(t *testing.T) {
+	exe, err := os.Executable()
+	must(t, err)
+	p, other := newPlace(t), newPlace(t)
+	c, o := confiner(t, p.policy(), missing{}), confiner(t, other.policy(), missing{})
+	cmd := exec.Command(exe)
+	cmd.Dir = p.ws
+	cmd.Env = append(os.Environ(), probeVar+"=hang")
+	d, err := c.Start(starting(cmd))
+	must(t, err)
+	stays := func(lock *sync.Mutex) bool {
+		for range 20 {
+			if lock.TryLock() {
+				lock.Unlock()
+				return false
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return true
+	}
+	hung := func() bool {
+		for i := range c.sockets {
+			if stays(&c.sockets[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	eventually(t, "no connect hangs: nothing is proven", hung)
+	if r := other.do(t, o, []string{probeVar + "=loopback"}, exe); r.err != nil {
+		t.Errorf("another session: %v %s", r.err, r.out)
+	}
+	must(t, d.Kill())
+	_ = cmd.Wait()
+	waitDone(t, d)
+	eventually(t, "locks are held for a command that has ended", func() bool { return !hung() })
 }
 
 // TestNamesAreForgotten: names of abstract sockets that were closed take no memory.

@@ -104,6 +104,8 @@ var probeTable = map[string]escape{
 	"pidfd-own":  {try: pidfdOwn},
 	"terminals":  {try: openTerminals},
 	"connects":   {try: connectMany},
+	"hang":       {try: hangConnects},
+	"loopback":   {try: connectLoopback},
 	"dial":       {try: func() error { _, err := net.Dial(os.Getenv("PROBE_NETWORK"), os.Getenv("PROBE_ADDRESS")); return err }},
 	"disconnect": {try: listenDisconnected},
 	"inherited":  {try: func() error { _, err := unix.Read(number("PROBE_FD"), make([]byte, 6)); return err }},

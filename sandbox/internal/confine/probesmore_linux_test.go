@@ -4,6 +4,7 @@ package confine
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"syscall"
@@ -48,6 +49,53 @@ func connectMany() error {
 		return err
 	}
 	select {}
+}
+
+// hangConnects has connects wait on a server that accepts nobody, and takes away
+// the time limits that the broker sets for them.
+func hangConnects() error {
+	at := &unix.SockaddrUnix{Name: "full.sock"}
+	l, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Bind(l, at); err != nil {
+		return err
+	}
+	if err := unix.Listen(l, 0); err != nil {
+		return err
+	}
+	var waiting []int
+	for range 60 {
+		s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, s)
+		go func() { _ = unix.Connect(s, at) }()
+	}
+	for {
+		for _, s := range waiting {
+			_ = unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{})
+		}
+	}
+}
+
+// connectLoopback listens and connects on loopback, many times.
+func connectLoopback() error {
+	for range 128 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return err
+		}
+		conn.Close()
+		l.Close()
+	}
+	return nil
 }
 
 // abstractAddress is that of the abstract socket of the scene.

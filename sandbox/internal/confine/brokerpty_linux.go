@@ -112,7 +112,7 @@ func (c *Confiner) has(pid int) bool {
 		return c.descends(pid)
 	}
 	for _, d := range c.live() {
-		if d.watcher.has(pid) && pid != d.watcher.pid && pid != d.tid {
+		if d.watcher.has(pid) {
 			return true
 		}
 	}

@@ -33,7 +33,7 @@ func (q *question) kill() answer {
 func (q *question) signalOthers(pid int, sig unix.Signal) answer {
 	mine := q.broker.domain
 	for _, d := range mine.confiner.live() {
-		if d == mine || d.watcher == nil || !d.started.Load() || pid == d.tid {
+		if d == mine || d.watcher == nil || !d.started.Load() {
 			continue
 		}
 		if e, err := d.watcher.signal(pid, sig); err == nil && e != unix.EPERM {
@@ -123,8 +123,6 @@ func (q *question) pidfdSignal() answer {
 		return fail(unix.ESRCH)
 	case mine.watcher == nil:
 		return q.signalDescendant(pid, sig)
-	case pid == mine.tid:
-		return fail(unix.EPERM)
 	}
 	if e, err := mine.watcher.signal(pid, sig); err == nil && e != unix.EPERM {
 		return fail(e)
@@ -166,7 +164,7 @@ func (q *question) priority() answer {
 func (q *question) onTask(task int) answer {
 	d := q.broker.domain
 	inside := q.sameProcess(task)
-	if d.watcher != nil && task != d.tid {
+	if d.watcher != nil && !machinery(task) {
 		inside = inside || d.watcher.has(task)
 	}
 	if !inside {

@@ -91,6 +91,9 @@ func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.watcher != nil {
+		go d.guard()
+	}
 	if d.broker == nil {
 		go d.poll()
 	}

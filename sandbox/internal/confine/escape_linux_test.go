@@ -64,7 +64,7 @@ func mustStayInside(t *testing.T, name, exe string, without missing) {
 func probeNames() []string {
 	var names []string
 	for name := range probeTable {
-		if !slices.Contains([]string{"attack", "inherited", "random", "steer", "disconnect", "dial", "pidfd-own", "terminals", "connects", "hang", "loopback"}, name) { // they have tests of their own
+		if !slices.Contains([]string{"attack", "inherited", "random", "steer", "disconnect", "dial", "pidfd-own", "terminals", "connects", "hang", "loopback", "watchers"}, name) { // they have tests of their own
 			names = append(names, name)
 		}
 	}

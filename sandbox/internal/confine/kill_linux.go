@@ -24,7 +24,7 @@ func (d *Domain) Kill() error {
 // Signal sends sig to every process of the domain.
 func (d *Domain) Signal(sig unix.Signal) error {
 	if d.watcher != nil {
-		e, err := d.watcher.signal(-1, sig)
+		e, err := d.watcher.kill(-1, sig)
 		if err == nil && e != 0 {
 			err = e
 		}
@@ -36,8 +36,8 @@ func (d *Domain) Signal(sig unix.Signal) error {
 	return nil
 }
 
-// killDescendants is for kernels that do not scope signals: it kills what
-// descends from the command, until several looks in a row find nobody and, where
+// killDescendants is for kernels that do not scope signals, and for a domain that
+// has lost its watcher: it kills what descends from the command, until several looks in a row find nobody and, where
 // the kernel tells, it says so too. One look is not enough for a process that
 // hops from id to id.
 func (d *Domain) killDescendants() error {
@@ -61,15 +61,19 @@ func (d *Domain) killDescendants() error {
 
 // descendants lists the living processes below the command. Those whose parents
 // ended are ours to adopt: they are this domain's when they kept its process
-// group or session, or when there is no other domain whose they could be.
+// group or session, or when there is no other domain whose they could be. Where
+// signals are scoped the other domains' watchers know that.
 func (d *Domain) descendants() []int {
 	all := proc.All()
 	proc.Settle()
-	alone := len(d.confiner.live()) <= 1
+	alone := func(int) bool { return len(d.confiner.live()) <= 1 }
+	if d.watcher != nil {
+		alone = func(pid int) bool { return !claimed(pid) }
+	}
 	me := os.Getpid()
 	family := proc.Family(all, func(p proc.Process) bool {
 		adopted := p.Parent == me && !proc.Known(p.PID) && proc.Confined(p.PID)
-		return p.PID == d.leader || adopted && (alone || p.Group == d.leader || p.Session == d.leader)
+		return p.PID == d.leader || adopted && (p.Group == d.leader || p.Session == d.leader || alone(p.PID))
 	})
 	var out []int
 	for _, p := range family {
@@ -102,9 +106,12 @@ func (d *Domain) members() []int {
 	}
 	var out []int
 	for _, p := range proc.All() {
-		if !p.Dead && p.PID != d.watcher.pid && d.watcher.has(p.PID) {
+		if !p.Dead && d.watcher.has(p.PID) {
 			out = append(out, p.PID)
 		}
+	}
+	if d.watcher.gone() {
+		return d.descendants()
 	}
 	return out
 }

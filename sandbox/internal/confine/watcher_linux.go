@@ -24,9 +24,10 @@ import (
 // its own, so what ends the server does not end it as well.
 type watcher struct {
 	pid   int
-	mu    sync.Mutex // one request at a time
-	line  int        // our end of its socket pair, -1 when it is gone
-	fired bool       // it killed its domain when the line broke
+	mu    sync.Mutex    // one request at a time
+	line  int           // our end of its socket pair, -1 when it is gone
+	fired bool          // it killed its domain when the line broke
+	ended chan struct{} // closed at its end
 	steps [4]call
 	pin   runtime.Pinner
 }
@@ -46,7 +47,7 @@ func newWatcher() (*watcher, error) {
 		return nil, fmt.Errorf("socketpair: %w", err)
 	}
 	defer unix.Close(pair[1])
-	w := &watcher{line: pair[0]}
+	w := &watcher{line: pair[0], ended: make(chan struct{})}
 	w.pin.Pin(w)
 	w.write(uintptr(pair[1]), uintptr(image))
 	w.pid, err = proc.Start(func() (int, error) { return spawn(unix.CLONE_VM, &w.steps[0]) })
@@ -55,6 +56,8 @@ func newWatcher() (*watcher, error) {
 		w.pin.Unpin()
 		return nil, err
 	}
+	watchers.Store(w.pid, w)
+	go w.awaitEnd()
 	return w, nil
 }
 
@@ -155,14 +158,15 @@ func (w *watcher) do(nr uintptr, args ...uintptr) (unix.Errno, error) {
 	request := [7]uintptr{nr}
 	copy(request[1:], args)
 	b := (*[unsafe.Sizeof(request)]byte)(unsafe.Pointer(&request))
-	if err := ignoringEINTR(func() error { _, err := unix.Write(w.line, b[:]); return err }); err != nil {
-		return 0, errGone
-	}
+	err := ignoringEINTR(func() error { _, err := unix.Write(w.line, b[:]); return err })
 	var ret int
 	answer := (*[unsafe.Sizeof(ret)]byte)(unsafe.Pointer(&ret))
-	n, err := 0, error(nil)
-	err = ignoringEINTR(func() error { n, err = unix.Read(w.line, answer[:]); return err })
+	n := 0
+	if err == nil && w.urge(w.answered) {
+		err = ignoringEINTR(func() error { n, err = unix.Read(w.line, answer[:]); return err })
+	}
 	if err != nil || n != len(answer) {
+		w.giveUp()
 		return 0, errGone
 	}
 	return errnoOf(ret), nil
@@ -189,8 +193,17 @@ func (w *watcher) failure() error {
 	return nil
 }
 
-// signal sends sig to pid as kill(2) reads it, within the domain only.
+// signal sends sig to one process or one group of the domain. The kernel would
+// let the watcher reach itself as well, and the thread that starts the command.
 func (w *watcher) signal(pid int, sig unix.Signal) (unix.Errno, error) {
+	if machinery(pid) {
+		return unix.EPERM, nil
+	}
+	return w.kill(pid, sig)
+}
+
+// kill is kill(2). With -1 it reaches the whole domain but never the watcher.
+func (w *watcher) kill(pid int, sig unix.Signal) (unix.Errno, error) {
 	return w.do(unix.SYS_KILL, uintptr(pid), uintptr(sig))
 }
 
@@ -203,7 +216,7 @@ func (w *watcher) has(task int) bool {
 // prove fails unless the kernel keeps the watcher from reaching us, who are
 // outside its domain.
 func (w *watcher) prove() error {
-	e, err := w.signal(os.Getpid(), 0)
+	e, err := w.kill(os.Getpid(), 0)
 	if err != nil {
 		return err
 	}
@@ -229,8 +242,13 @@ func (w *watcher) close() {
 	}
 	unix.Close(w.line)
 	w.line = -1
+	if !w.urge(w.hasEnded) {
+		w.giveUp()
+	}
+	<-w.ended
 	status, err := proc.Wait(w.pid)
 	w.fired = err == nil && status.Exited() && status.ExitStatus() == 1
+	watchers.Delete(w.pid)
 	proc.Release(w.pid)
 	w.pin.Unpin()
 }

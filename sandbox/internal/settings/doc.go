@@ -3,5 +3,6 @@
 // registry is asked and not the public one, and commits have the user's name.
 //
 // Start with [Collect]. It works on texts; who reads and writes the files is the
-// caller's matter. What is left out is named, never shown.
+// caller's matter. Settings that are not known to be harmless are left out; these
+// are named, never shown.
 package settings

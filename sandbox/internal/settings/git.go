@@ -19,11 +19,28 @@ func (s gitSetting) name() string {
 	return s.section + "." + s.key
 }
 
-// gitSecretSections hold nothing but how to log in.
-var gitSecretSections = map[string]bool{"credential": true, "imap": true}
+// gitSettings are git's own, without those that log in or run what does: other
+// programs keep their tokens in sections of theirs.
+var gitSettings = list{known: `user.name user.email user.signingkey user.useconfigonly author.name author.email committer.name committer.email
+	add.* advice.* alias.* am.* apply.* blame.* branch.* checkout.* clean.* clone.* color.* column.* commit.* commitgraph.* core.* diff.* difftool.*
+	extensions.* feature.* fetch.* filter.* format.* fsck.* gc.* gpg.* grep.* gui.* help.* http.* i18n.* include.path includeif.path index.* init.*
+	interactive.* lfs.* log.* mailinfo.* mailmap.* maintenance.* merge.* mergetool.* notes.* pack.* pager.* pretty.* protocol.* pull.* push.*
+	rebase.* receive.* remote.* rerere.* safe.* sequence.* showbranch.* stash.* status.* submodule.* tag.* tar.* transfer.* uploadpack.* url.* versionsort.* worktree.*`,
+	but: "core.sshcommand core.askpass core.gitproxy http.*extraheader http.*cookie* http.*sslkey http.*sslcert http.*auth"}
+
+// byRemote begins the condition of an include that holds an address.
+const byRemote = "hasconfig:remote.*.url:"
 
 func (s gitSetting) secret() bool {
-	return gitSecretSections[s.section] || secretName(s.key) || hasLogin(s.sub) || hasLogin(s.value) || hasControl(s.sub) || hasControl(s.value)
+	return !gitSettings.has(s.section+"."+s.key) || secretText(strings.TrimPrefix(s.sub, byRemote)) || secretText(s.value)
+}
+
+// shown is the name, without what may be secret in it.
+func (s gitSetting) shown() string {
+	if hasLogin(strings.TrimPrefix(s.sub, byRemote)) {
+		s.sub = "..."
+	}
+	return s.name()
 }
 
 // gitFiles are settings that name a file which git reads.
@@ -40,7 +57,7 @@ func Git(text, home string, include, attach func(path string) string) (copied st
 	var out strings.Builder
 	for _, s := range settings {
 		if s.secret() {
-			left = append(left, s.name())
+			left = append(left, s.shown())
 			continue
 		}
 		if rest, ok := strings.CutPrefix(s.value, "~/"); ok && home != "" {

@@ -1,60 +1,53 @@
 package settings
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 )
 
-// secretWords are the words of a setting's name that make it one to leave out. What
-// names a file of keys is of no use either: commands cannot read it.
-var secretWords = []string{"auth", "cert", "certfile", "cookie", "cookiefile", "credential", "credentials", "extraheader",
-	"key", "keyfile", "pass", "passphrase", "passwd", "password", "pat", "secret", "smtppass", "sslcert", "sslkey", "token", "username"}
+// A list holds the names of the settings that are copied, as patterns of path.Match
+// between spaces: all that known matches and but does not. What a list does not know
+// may be a secret.
+type list struct{ known, but string }
 
-// secretName reports whether a setting of that name looks like a secret.
-func secretName(name string) bool {
-	return slices.ContainsFunc(words(name), func(word string) bool { return slices.Contains(secretWords, word) })
+func (l list) has(name string) bool {
+	return matches(name, l.known) && !matches(name, l.but) && !secretWord(name)
 }
 
-// words splits a name where it is not made of letters and digits, and where a
-// capital begins a new word: "_authToken" is "auth" and "token".
-func words(name string) (out []string) {
-	var word []rune
-	end := func() {
-		if len(word) > 0 {
-			out = append(out, strings.ToLower(string(word)))
-			word = nil
-		}
-	}
-	var before rune
-	for _, r := range name {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			end()
-		} else {
-			if unicode.IsUpper(r) && unicode.IsLower(before) {
-				end()
-			}
-			word = append(word, r)
-		}
-		before = r
-	}
-	end()
-	return out
+func matches(name, patterns string) bool {
+	return slices.ContainsFunc(strings.Fields(patterns), func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
 }
 
-// login is the part of a URL that names who asks, and often the password.
-var login = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*)://([^/\s"'@]*)@`)
+// secretWords stand in names and values that are secrets or come with one.
+var secretWords = []string{"bearer", "basic ", "authorization", "token", "secret", "passw", "passphrase", "apikey", "api-key", "api_key", "sshpass", "credential"}
 
-// hasLogin reports whether a text holds a URL with a secret in it: a password, or
-// any name at all over HTTP, where tokens stand for names.
+func secretWord(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(text, word) })
+}
+
+// secretText reports whether a value, or a line, is not to be copied whatever it
+// belongs to.
+func secretText(text string) bool { return secretWord(text) || hasLogin(text) || hasControl(text) }
+
+var (
+	// httpLogin is any name in a URL of HTTP, where tokens stand for names.
+	httpLogin = regexp.MustCompile(`(?is)https?:.*@`)
+	// sshUser is no secret: a name without a password.
+	sshUser = regexp.MustCompile(`\b(git\+)?ssh://[\w.-]+@`)
+	// passwordAt is NAME:PASSWORD@, also without a scheme.
+	passwordAt = regexp.MustCompile(`:\S*@`)
+)
+
+// hasLogin reports whether a text holds an address with a secret in it.
 func hasLogin(text string) bool {
-	for _, m := range login.FindAllStringSubmatch(text, -1) {
-		if strings.Contains(m[2], ":") || strings.HasPrefix(strings.ToLower(m[1]), "http") {
-			return true
-		}
-	}
-	return false
+	return httpLogin.MatchString(text) || passwordAt.MatchString(sshUser.ReplaceAllString(text, ""))
 }
 
 // hasControl reports whether a text holds characters that no setting needs and that
@@ -63,4 +56,12 @@ func hasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\n' && r != '\t' || r == unicode.ReplacementChar
 	})
+}
+
+// shown is the name under which a setting is told to be left out.
+func shown(name string) string {
+	if name == "" || hasLogin(name) {
+		return "a setting whose name may be secret"
+	}
+	return name
 }

@@ -32,15 +32,29 @@ func TestCopies(t *testing.T) {
 		{"git", "[user]\n\tname = Ann # the first\n[credential]\n\thelper = store\n[http \"https://corp\"]\n\textraHeader = \"AUTHORIZATION: bearer s3cret\"\n\tsslVerify\n",
 			"[user]\n\tname = \"Ann\"\n[http \"https://corp\"]\n\tsslverify\n", "credential.helper http.https://corp.extraheader"},
 		{"git", "[core] excludesFile = ~/.gitignore\n[url \"https://s3cret@corp/\"] insteadOf = https://corp/\n[url \"git@corp:\"]\ninsteadOf = corp\n[include] path = ~/more\n",
-			"[core]\n\texcludesfile = \"/copies/home/ann/.gitignore\"\n[url \"git@corp:\"]\n\tinsteadof = \"corp\"\n[include]\n\tpath = \"/copies/home/ann/more\"\n", "url.https://s3cret@corp/.insteadof"},
+			"[core]\n\texcludesfile = \"/copies/home/ann/.gitignore\"\n[url \"git@corp:\"]\n\tinsteadof = \"corp\"\n[include]\n\tpath = \"/copies/home/ann/more\"\n", "url.....insteadof"},
 		{"git", "[alias]\n\tl = \"log \\\"--x\\\"\" \\\n  -n\t5 \n[a", "[alias]\n\tl = \"log \\\"--x\\\"   -n\\t5\"\n", "what follows a line that git would refuse"},
+		{"npm", "registry=https://npm.corp/\n  //registry.npmjs.org/:_authToken=s3cret\n  apikey=s3cret\n  s3cret\n", "registry=https://npm.corp/\n", "//registry.npmjs.org/:_authToken apikey a setting whose name may be secret"},
+		{"npm", "proxy=ann:s3cret@host:3128\nhttps-proxy=http://ann:it's/s3cret@host\nnoproxy=\"u:s3cret\\u0040h\"\nfund=false ; s3cret\nsave-exact=true\nca[]=\"-----BEGIN\\nx\"\n[s3cret]\nregistry=s3cret\n",
+			"fund=false\nsave-exact=true\nca[]=\"-----BEGIN\\nx\"\n", "proxy https-proxy noproxy what follows the header of a section"},
+		{"pip", "[global]\n  proxy = ann:s3cret@host:3128\n  password = s3cret\n  retries = 1\n  cert = /ca\nindex-url = https://ann:s'3/s3cret@pypi.corp/simple\nno_index = true\n[distutils]\nfind-links = s3cret\n",
+			"[global]\nretries = 1\ncert = /ca\nno_index = true\n", "proxy password index-url find-links"},
+		{"go", "GOFLAGS=-mod=mod\nGOOGLE_KEY=s3cret\nCGO_CFLAGS=-O2\nPGPASSWORD=s3cret\nCC=clang\n", "GOFLAGS=-mod=mod\nCGO_CFLAGS=-O2\nCC=clang\n", "GOOGLE_KEY PGPASSWORD"},
+		{"cargo", "[env.GITHUB_TOKEN]\nvalue = \"s3cret\"\n[ env ]\nPGPASSWORD = \"s3cret\"\nMYSQL_PWD = \"s3cret\"\nNPM_APIKEY = \"s3cret\"\n[term]\nquiet = true\n", "[term]\nquiet = true\n", "[env.GITHUB_TOKEN] value [ env ] PGPASSWORD MYSQL_PWD NPM_APIKEY"},
+		{"cargo", "env.MYSQL_PWD = \"s3cret\"\nenv = { A = \"s3cret\" }\n\"e\\u006ev\".A = \"s3cret\"\nnet.retry = 1\n# [env]\n# A = \"s3cret\"\n# jobs\n[http]\nproxy = \"ann:s3cret@host:3128\"\ntimeout = 5\n[registries.x]\n\"to\\u006ben\" = \"s3cret\"\n",
+			"net.retry = 1\n# jobs\n[http]\ntimeout = 5\n[registries.x]\n", "env.MYSQL_PWD env \"e\\u006ev\".A proxy \"to\\u006ben\""},
+		{"cargo", "[registry]\ncredential-provider = [\n  \"x\", # ]\n  \"s3cret\",\n]\n[build]\nrustflags = [\n  \"-C\",\n]\n[source.git]\ngit = \"ssh://git@corp/x\"\n", "[registry]\n[build]\nrustflags = [\n  \"-C\",\n]\n[source.git]\ngit = \"ssh://git@corp/x\"\n", "credential-provider"},
+		{"git", "[gitlab]\nprivateToken = s3cret\n[hub]\noauthtoken = s3cret\n[github]\naccessToken = s3cret\n[sendemail]\nsmtpPassword = s3cret\n[http]\nproxy = ann:s3cret@host:3128\ncookieFile = s3cret\n[core]\nsshCommand = sshpass -p s3cret ssh\n[user]\npat = s3cret\n",
+			"", "gitlab.privatetoken hub.oauthtoken github.accesstoken sendemail.smtppassword http.proxy http.cookiefile core.sshcommand user.pat"},
+		{"git", "[alias]\na = \"!curl -H 'Authorization: Bearer s3cret'\"\nb = !sshpass -p s3cret ssh\nc = log @{u}\n[url \"ssh://git@corp/\"]\ninsteadOf = git@corp:\n[includeIf \"hasconfig:remote.*.url:git@corp:*/**\"]\npath = /x\n",
+			"[alias]\n\tc = \"log @{u}\"\n[url \"ssh://git@corp/\"]\n\tinsteadof = \"git@corp:\"\n[includeif \"hasconfig:remote.*.url:git@corp:*/**\"]\n\tpath = \"/copies/x\"\n", "alias.a alias.b"},
 	} {
 		copied, left := copies[c.tool](c.text)
 		if copied != c.want || strings.Join(left, " ") != c.left {
 			t.Errorf("%s:\n%s\ngot:\n%s\nleft %q; want:\n%s\nleft %q", c.tool, c.text, copied, left, c.want, c.left)
 		}
-		if strings.Contains(copied, "s3cret") {
-			t.Errorf("%s: the copy holds the secret:\n%s", c.tool, copied)
+		if strings.Contains(copied+strings.Join(left, " "), "s3cret") {
+			t.Errorf("%s: the copy or the names hold the secret:\n%s\n%q", c.tool, copied, left)
 		}
 	}
 }
@@ -53,7 +67,7 @@ func TestGitReadsCopies(t *testing.T) {
 	}
 	for _, text := range []string{
 		"[user]\n\tname = Ann Lee\n\temail=ann@x\n[Core]\n\tPager = less -F ; comment\n[branch \"a\\\"b\\\\c\"]\n\tremote = o\n[alias]\n\tx = \"!f() { echo \\\"$1\\\"; }; f\"\n",
-		"[a.B]\nc=d\n[x] y\n[x \"Y z\"] w = 1 \\\n 2  \n\tq = \"  s  \"  \n\tempty =\n",
+		"[branch.B]\nc=d\n[core] y\n[branch \"Y z\"] w = 1 \\\n 2  \n\tq = \"  s  \"  \n\tempty =\n",
 	} {
 		copied, left := Git(text, "/h", nothing, nothing)
 		if len(left) > 0 {
@@ -126,18 +140,23 @@ func FuzzCopies(f *testing.F) {
 			t.Skip()
 		}
 		for line, copyOf := range map[string]func(string) (string, []string){
-			"\n_authToken=%s\n": NPM, "\npassword = %s\n": Pip, "\nGOPROXY=https://u:%s@h\n": GoEnv,
+			"\n_authToken=%s\n": NPM, "\n  //h/:_authToken=%s\n": NPM, "\n apikey=%s\n": NPM, "\n proxy = u:%s@h:1\n": NPM,
+			"\npassword = %s\n": Pip, "\nproxy = u:%s@h:1\n": Pip, "\nindex-url = http://u:'/%s@h\n": Pip,
+			"\nGOPROXY=https://u:%s@h\n": GoEnv, "\n GOAUTH=%s\n": GoEnv, "\nMYSQL_PWD=%s\n": GoEnv,
+			"\n[env.X]\nvalue = \"%s\"\n": Cargo, "\n[env]\nMYSQL_PWD = '%s'\n": Cargo, "\n[http]\nproxy = \"u:%s@h:1\"\n": Cargo,
 		} {
-			if copied, _ := copyOf(before + fmt.Sprintf(line, planted) + after); strings.Contains(copied, planted) {
-				t.Errorf("%q survives in %q", fmt.Sprintf(line, planted), copied)
+			if copied, left := copyOf(before + fmt.Sprintf(line, planted) + after); strings.Contains(copied+strings.Join(left, " "), planted) {
+				t.Errorf("%q survives in %q, left %q", fmt.Sprintf(line, planted), copied, left)
 			}
 		}
 		if strings.Contains(before, `\`) {
 			return // which may make another setting of it
 		}
-		text := before + "\n[credential]\nhelper = " + planted + "\n" + after
-		if copied, _ := Git(text, "", nothing, nothing); strings.Contains(copied, planted) {
-			t.Errorf("it survives in %q", copied)
+		for _, line := range []string{"[credential]\nhelper = %s", "[hub]\noauthtoken = %s", "[http]\nproxy = u:%s@h:1", "[core]\nsshCommand = sshpass -p %s ssh"} {
+			text := before + "\n" + fmt.Sprintf(line, planted) + "\n" + after
+			if copied, left := Git(text, "", nothing, nothing); strings.Contains(copied+strings.Join(left, " "), planted) {
+				t.Errorf("it survives in %q, left %q", copied, left)
+			}
 		}
 	})
 }

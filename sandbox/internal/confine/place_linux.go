@@ -318,7 +318,12 @@ func (p *Policy) drop(place Place, why error) {
 }
 
 // pinRead opens one path to be read.
-func (p *Policy) pinRead(path, reason string) {
+func (p *Policy) pinRead(path, reason string) { p.pinWithin(path, "/", reason) }
+
+// pinWithin opens one path to be read, unless it really lies outside dir, in what
+// nobody granted: whoever may make links in a directory does not decide what else
+// can be read.
+func (p *Policy) pinWithin(path, dir, reason string) {
 	if below(path, p.Write) {
 		p.drop(Place{Path: path}, errWritable)
 		return
@@ -336,6 +341,8 @@ func (p *Policy) pinRead(path, reason string) {
 	}
 	asked := slices.Contains(p.Asked, path)
 	switch {
+	case !below(place.Real, []string{dir}) && !p.reads(place.Real):
+		place.fd.close()
 	case !asked && p.holdsHome(place.Real):
 		p.pinAround(place)
 	case !asked && (p.secret(path) || p.secret(place.Real)):
@@ -396,9 +403,9 @@ func (p *Policy) pinBin(dir string) {
 	if slices.Contains(vast, place.Real) || p.holdsHome(place.Real) {
 		return
 	}
-	whole := isBin(dir) || isBin(place.Real)
+	whole := isBin(place.Real)
 	if whole {
-		p.pinRead(dir, onPath)
+		p.pinWithin(dir, place.Real, onPath)
 	}
 	entries := place.list()
 	for _, entry := range entries[:min(len(entries), maxPrograms)] {
@@ -419,12 +426,12 @@ func (p *Policy) pinProgram(path string) {
 	defer place.fd.close()
 	if place.is(unix.S_IFREG) && place.stat().Mode&0o111 != 0 && !p.reads(place.Real) {
 		p.pinInstallation(place.Real)
-		p.pinRead(path, onPath)
+		p.pinWithin(path, place.Real, onPath)
 	}
 }
 
 // pinInstallation grants what programs need of the known installation that dir
-// belongs to.
+// belongs to, as far as it is really there.
 func (p *Policy) pinInstallation(dir string) {
 	prefix, parts := installation(dir)
 	if prefix == "" || p.holdsHome(prefix) {
@@ -433,9 +440,14 @@ func (p *Policy) pinInstallation(dir string) {
 	if prefix == "" || p.reads(prefix) {
 		return
 	}
+	place, err := walk(prefix, p.roots)
+	place.fd.close()
+	if err != nil || p.holdsHome(place.Real) {
+		return
+	}
 	for _, part := range parts {
 		if path := filepath.Join(prefix, part); !slices.Contains(p.Read, path) {
-			p.pinRead(path, "the toolchain at "+prefix)
+			p.pinWithin(path, place.Real, "the toolchain at "+prefix)
 		}
 	}
 }

@@ -168,6 +168,22 @@ func TestNothingThroughWhatCommandsWrite(t *testing.T) {
 	}
 }
 
+// TestNoLinkOutOfAnInstallation: what looks like one, as a directory of PATH that
+// commands of another server could write does, grants what is in it and no more.
+func TestNoLinkOutOfAnInstallation(t *testing.T) {
+	m := newMachine(t, "home/private/f", "home/keys/f",
+		"home/p/.venv/pyvenv.cfg", "home/p/.venv/bin/python -> /usr/bin/env", "home/p/.venv/lib/x", "home/p/.venv/lib64 -> lib",
+		"home/p/.venv/share -> DIR/home/private", "home/p/.venv/include -> ../../keys", "home/p/tool/bin -> DIR/home/private",
+		"home/p/go -> DIR/home", "home/bin/x", "home/pkg/mod/f")
+	if err := os.Chmod(filepath.Join(m.home, "private/f"), 0o600); err != nil { // no program
+		t.Fatal(err)
+	}
+	p := m.policy(t, "home/p/.venv/bin home/p/tool/bin home/p/go/bin", "", "")
+	m.check(t, p, "home/p/.venv/bin home/p/.venv/lib/x home/p/.venv/pyvenv.cfg", "home/private/f home/keys/f home/private home/pkg/mod/f")
+	// It is nothing that must not be read: who names it gets it, by a link too.
+	m.check(t, m.policy(t, "home/p/.venv/bin", "home/p/.venv/share", ""), "home/private", "home/keys")
+}
+
 // TestPolicyMeansWhatWasFound: what happens to names later changes nothing, but
 // what the system replaces is found again.
 func TestPolicyMeansWhatWasFound(t *testing.T) {

@@ -28,6 +28,11 @@ func newRig(t testing.TB, files map[string]string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRigIn(t, dir, files)
+}
+
+func newRigIn(t testing.TB, dir string, files map[string]string) *rig {
+	t.Helper()
 	if b, ok := t.(*testing.B); ok {
 		b.Setenv("XDG_CACHE_HOME", b.TempDir())
 	} else {

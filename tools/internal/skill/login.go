@@ -3,6 +3,8 @@ package skill
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,23 +49,52 @@ func (s *Session) loginEnv(ctx context.Context) []string {
 	return l.env
 }
 
-// askLogin starts a login shell; nil when it does not answer as one should.
+// askLogin starts a login shell; nil when it does not answer as one should. It
+// reads profile files with the secrets in them, so it runs nothing that a command
+// could have put on PATH or has the loader find.
 func (s *Session) askLogin(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTime)
 	defer cancel()
+	host := s.engine.HostEnv()
+	path, back := s.shieldPath(lookupEnv(host, "PATH"))
+	bash, env := s.shell.SafeProgram("bash", path), s.shell.SafeProgram("env", path)
+	if bash == "" || env == "" {
+		return nil
+	}
 	set := map[string]string{}
+	if path != "" {
+		set["PATH"] = path
+	}
 	home := sandbox.HomeDir()
 	if home != "" {
 		set["HOME"] = home
 	}
+	script := `printf '\0perstack-base\0'; exec '` + strings.ReplaceAll(env, "'", `'\''`) + `' -0`
 	r, err := s.shell.Run(ctx, sandbox.Command{
-		Name: "bash", Args: []string{"-l", "-c", `printf '\0perstack-base\0'; exec env -0`},
-		Env: set, Stdout: true, Keep: 1 << 20, Timeout: loginTime, NoSurvivors: true, Read: profileFiles(home),
+		Name: bash, Args: []string{"-l", "-c", script}, Env: set, Without: loaded,
+		Stdout: true, Keep: 1 << 20, Timeout: loginTime, NoSurvivors: true, Read: profileFiles(home),
 	})
 	if err != nil || r.ExitCode != 0 || r.TimedOut || !r.Stdout.Complete() {
 		return nil
 	}
-	return parseEnv(slices.Concat(r.Stdout.Head, r.Stdout.Tail))
+	return parseEnv([]byte(back.Replace(string(slices.Concat(r.Stdout.Head, r.Stdout.Tail)))))
+}
+
+// loaded are variables that name what a program loads into itself.
+var loaded = []string{"BASH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD"}
+
+// shieldPath puts names that nothing can have in the place of the entries of PATH
+// that commands decide about; back gives them their names again.
+func (s *Session) shieldPath(path string) (shielded string, back *strings.Replacer) {
+	var names []string
+	entries := filepath.SplitList(path)
+	for i, dir := range entries {
+		if !s.shell.Safe(dir) {
+			entries[i] = fmt.Sprintf("/dev/null/%06d", i)
+			names = append(names, entries[i], dir)
+		}
+	}
+	return strings.Join(entries, string(filepath.ListSeparator)), strings.NewReplacer(names...)
 }
 
 // profileFiles are what bash reads as a login shell.
@@ -98,8 +129,10 @@ func mergeLogin(host, login []string) []string {
 			env = append(env, entry)
 		}
 	}
-	if home := lookupEnv(host, "HOME"); home != "" {
-		env = append(env, "HOME="+home)
+	for _, name := range append([]string{"HOME"}, loaded...) {
+		if value := lookupEnv(host, name); value != "" && (name == "HOME" || lookupEnv(login, name) == "") {
+			env = append(env, name+"="+value)
+		}
 	}
 	return append(env, "PATH="+joinPath(lookupEnv(login, "PATH"), lookupEnv(host, "PATH")))
 }

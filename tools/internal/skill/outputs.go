@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"path"
 	"slices"
@@ -113,12 +114,14 @@ type collector struct {
 	seen     int // entries
 	files    []found
 	known    map[string]bool
-	warnings []string
+	warnings []string        // at most maxWarnings
+	warned   map[uint64]bool // all of them, by hash
+	seed     maphash.Seed
 	hits     map[string]bool // limits that were met
 }
 
 func newCollector(ctx context.Context, w *workspace) *collector {
-	return &collector{ctx: ctx, w: w, known: map[string]bool{}, hits: map[string]bool{}}
+	return &collector{ctx: ctx, w: w, known: map[string]bool{}, hits: map[string]bool{}, warned: map[uint64]bool{}, seed: maphash.MakeSeed()}
 }
 
 // collect finds the files of the patterns, each once, by pattern and then name.
@@ -197,10 +200,36 @@ func (c *collector) add(rel string) {
 	c.files = append(c.files, found{at.Rel, info})
 }
 
+// Bounds of the warnings: what a command left behind decides how many there are
+// and how long the names in them.
+const (
+	maxWarnings   = 20
+	maxWarnedName = 200 // bytes
+)
+
+// warn notes something once.
 func (c *collector) warn(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(c.warnings, text) {
-		c.warnings = append(c.warnings, text)
+	id := maphash.String(c.seed, fmt.Sprintf(format, args...))
+	if c.warned[id] {
+		return
 	}
+	if c.warned[id] = true; len(c.warned) > maxWarnings {
+		return
+	}
+	for i, arg := range args {
+		if name, ok := arg.(string); ok && len(name) > maxWarnedName {
+			args[i] = clipTo(name, maxWarnedName) + "…"
+		}
+	}
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// told are the warnings, the last of them how many are left out.
+func (c *collector) told() []string {
+	if more := len(c.warned) - len(c.warnings); more > 0 {
+		return append(c.warnings, fmt.Sprintf("and %d more", more))
+	}
+	return c.warnings
 }
 
 // describe makes an OutputFile; room is how many bytes of content may be sent,

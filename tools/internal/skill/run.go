@@ -231,7 +231,7 @@ func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res
 	if limits.Save {
 		s.saveAll(c, listed, limits.NameTemplate, limits, out)
 	}
-	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.warnings...)
+	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.told()...)
 	for _, name := range []string{"max_files", "max_file_bytes", "max_total_bytes", "max_output"} {
 		if c.hits[name] {
 			out.LimitsHit = append(out.LimitsHit, name)

@@ -75,8 +75,8 @@ func init() { probeTable["watchers"] = escape{try: attackWatchers} }
 // evader is a daemon that nothing but its domain ties to its command.
 const evader = `(env -i setsid sleep 1000 &) ; `
 
-// launch starts a script in the place, which says when it is under way.
-func (p place) launch(t *testing.T, c *Confiner, env []string, script string) (*Domain, *exec.Cmd) {
+// launchConfined starts a script in the place, which says when it is under way.
+func (p place) launchConfined(t *testing.T, c *Confiner, env []string, script string) (*Domain, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", evader+script)
 	cmd.Dir, cmd.Env = p.ws, append(os.Environ(), env...)
@@ -130,11 +130,11 @@ func TestWatcherIsOutOfReach(t *testing.T) {
 			p := newPlace(t)
 			a, b := p.beside(t, "a"), p.beside(t, "b")
 			c := confiner(t, p.policy(), missing{})
-			other, _ := b.launch(t, c, nil, "exec sleep 1001")
+			other, _ := b.launchConfined(t, c, nil, "exec sleep 1001")
 			if other.watcher == nil {
 				t.Skip("signals are not scoped")
 			}
-			d, _ := a.launch(t, c, []string{probeVar + "=watchers", "PROBE_SERVER=" + strconv.Itoa(os.Getpid()),
+			d, _ := a.launchConfined(t, c, []string{probeVar + "=watchers", "PROBE_SERVER=" + strconv.Itoa(os.Getpid()),
 				"PROBE_SIGNAL=" + strconv.Itoa(int(sig))}, "exec "+exe)
 			var report []byte
 			eventually(t, "the probe does not report", func() bool {
@@ -166,12 +166,12 @@ func TestWatcherLost(t *testing.T) {
 			p := newPlace(t)
 			a, b := p.beside(t, "a"), p.beside(t, "b")
 			c, stranger := confiner(t, p.policy(), without), confiner(t, p.policy(), without)
-			d, _ := a.launch(t, c, nil, "exec sleep 1001")
+			d, _ := a.launchConfined(t, c, nil, "exec sleep 1001")
 			if d.watcher == nil {
 				t.Skip("signals are not scoped")
 			}
-			other, _ := b.launch(t, c, nil, "exec sleep 1001")
-			foreign, _ := b.launch(t, stranger, nil, "exec sleep 1001")
+			other, _ := b.launchConfined(t, c, nil, "exec sleep 1001")
+			foreign, _ := b.launchConfined(t, stranger, nil, "exec sleep 1001")
 			must(t, unix.Kill(d.watcher.pid, unix.SIGKILL))
 			a.ends(t, d)
 			if !other.Alive() || !foreign.Alive() || len(b.living()) != 4 {
@@ -193,7 +193,7 @@ func TestWatcherStopped(t *testing.T) {
 			defer runtime.UnlockOSThread()
 			p := newPlace(t)
 			c := confiner(t, p.policy(), missing{})
-			d, cmd := p.launch(t, c, nil, "exec sleep 1001")
+			d, cmd := p.launchConfined(t, c, nil, "exec sleep 1001")
 			if d.watcher == nil {
 				t.Skip("signals are not scoped")
 			}

@@ -141,6 +141,7 @@ var mayBeSignalling = map[string]string{
 	"sandbox/internal/confine/brokersignal_linux.go":   "a signal by pidfd, which cannot be mistaken",
 	"sandbox/internal/confine/selftest_linux.go":       "a probe with signal 0",
 	"sandbox/internal/confine/selftestcell_linux.go":   "a probe with signal 0",
+	"sandbox/internal/confine/watcherend_linux.go":     "a question by signal 0 whether a thread is the server's",
 	"sandbox/internal/confine/keeper_linux.go":         "a keeper's, which stays in its namespaces",
 	"sandbox/internal/confine/cellrun_linux.go":        "a guard's, to the init that the kernel named to it",
 }

@@ -48,7 +48,7 @@ func (c *Commands) settings(home, private string) settings.Collection {
 }
 
 // LeftOut names what commands do not get of the user's settings, because it looks
-// like a secret: "~/.npmrc: //host/:_authToken".
+// like a secret or is not known to be harmless: "~/.npmrc: //host/:_authToken".
 func (c *Commands) LeftOut() []string {
 	home, _ := getenv(c.cfg.Env, "HOME")
 	if home == "" || !c.confinement.confined() {

@@ -136,13 +136,13 @@ func walkAll(b *testing.B, d *Dir) {
 	list, err := d.Entries()
 	must(b, err)
 	for _, e := range list {
-		if e.IsDir() {
-			sub, err := d.OpenDir(e.Name())
+		if e.Type.IsDir() {
+			sub, err := d.OpenDir(e.Name)
 			must(b, err)
 			walkAll(b, sub)
 			continue
 		}
-		f, err := d.OpenFile(e.Name())
+		f, err := d.OpenFile(e.Name)
 		must(b, err)
 		f.Close()
 	}

@@ -62,7 +62,7 @@ func OpenCache(trees *Workdirs) (*Cache, error) {
 // beginCache clears a cache that has become too large, and marks it as used.
 func beginCache(top *os.Root, lock *os.File, workspace string) error {
 	if _, err := top.Lstat(cacheOversize); err == nil && lockFile(lock, true) {
-		removeAll(top, cacheName)
+		_ = removeAll(top, cacheName)
 		_ = top.Remove(cacheOversize)
 	}
 	lockFile(lock, false) // where it fails, files cannot be locked here: then nothing is swept either
@@ -79,8 +79,8 @@ func (c *Cache) Dir() string { return c.dir }
 func (c *Cache) Close() error { return c.lock.Close() }
 
 // cacheVars are the variables that lead tools into the cache, with the directory of
-// each. Those that hold what is downloaded are for an open network: while it is
-// closed, the user's own, which can be read, serves better than an empty one.
+// each. Those that hold what is downloaded are for a network: while there is
+// none, the user's own, which can be read, serves better than an empty one.
 var cacheVars = []struct {
 	name, dir string
 	downloads bool
@@ -107,13 +107,13 @@ var cacheVars = []struct {
 func (c *Cache) env(env []string, cfg Config) []string {
 	set := map[string]string{}
 	for _, v := range cacheVars {
-		if v.downloads && !cfg.Network || writableValue(env, v.name, cfg) {
+		if v.downloads && cfg.Network.Closed() || writableValue(env, v.name, cfg) {
 			continue
 		}
 		set[v.name] = filepath.Join(c.dir, v.dir)
 	}
 	home, _ := getenv(env, "HOME")
-	if !cfg.Network {
+	if cfg.Network.Closed() {
 		c.offlineNPM(home, env, set)
 	} else if _, ours := set["GOMODCACHE"]; ours {
 		goProxy(home, env, set)

@@ -155,7 +155,7 @@ func TestCacheVariables(t *testing.T) {
 	}
 	closed := Config{Dir: "/w", AllowWrite: []string{"/own"}}
 	open := closed
-	open.Network = true
+	open.Network = OpenNetwork
 	for _, want := range []struct {
 		cfg         Config
 		name, value string

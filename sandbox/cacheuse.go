@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,9 +125,8 @@ func clearCache(top *os.Root) error {
 	if !lockFile(lock, true) {
 		return ErrCacheInUse
 	}
-	removeAll(top, cacheName)
-	if _, err := top.Lstat(cacheName); err == nil {
-		return &fs.PathError{Op: "clear", Path: filepath.Join(top.Name(), cacheName), Err: errors.New("not everything could be removed")}
+	if err := removeAll(top, cacheName); err != nil {
+		return &fs.PathError{Op: "clear", Path: filepath.Join(top.Name(), cacheName), Err: fmt.Errorf("not everything could be removed: %w", reason(err))}
 	}
 	return nil
 }

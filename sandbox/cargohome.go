@@ -32,7 +32,7 @@ func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[strin
 		own = value
 	}
 	packages := own
-	if c.cfg.Network {
+	if !c.cfg.Network.Closed() {
 		packages = ""
 		if d.cache != "" {
 			packages = filepath.Join(d.cache, "cargo")
@@ -42,7 +42,7 @@ func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[strin
 		return nil
 	}
 	for _, part := range []string{"registry", "git"} {
-		if c.cfg.Network && packages != "" {
+		if !c.cfg.Network.Closed() && packages != "" {
 			makeInCache(d.cache, path.Join("cargo", part))
 		}
 		if target := filepath.Join(packages, part); packages != "" && isDir(target) {

@@ -57,11 +57,21 @@ type Command struct {
 	Keep           int    // bytes kept at each end of a stream; 0 means Limits.OutputBytes
 	Tail           *Tail  // watches the output while it comes; may be nil
 
+	// Live and Terminal are for [Shell.Start]. Live: stdin stays open and both outputs
+	// are one stream. Terminal: all three are a terminal, which the command controls.
+	Live     bool
+	Label    string // how lists call it
+	Terminal *Size
+	first    int // bytes kept at the beginning, when not Keep
+
 	Read, Write []string // absolute paths that it may reach besides what every command may
 
 	Timeout     time.Duration // 0 means none
 	NoSurvivors bool          // kill what the program leaves running
 }
+
+// A Size is that of a terminal, in characters.
+type Size struct{ Rows, Columns uint16 }
 
 // A Result is how a command ended and what it wrote.
 type Result struct {

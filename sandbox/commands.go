@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"log/slog"
 	"os"
 	"sync"
 
@@ -14,10 +15,13 @@ type Config struct {
 	Env        []string // the host's environment; nil means this process's
 	PassEnv    []string // shell patterns of names that are passed on although they look secret
 	Sandbox    Mode     // how far commands are confined
-	Network    bool     // commands may use the network
+	Network    Network  // what of the network commands may use
 	AllowRead  []string // absolute paths that commands may read besides
 	AllowWrite []string // absolute paths that commands may write besides
 	NoCache    bool     // what tools keep for later ends with the session
+
+	// Log gets a line for each connection that Network has rules for; nil = silent.
+	Log *slog.Logger
 }
 
 // Commands is the part that all sessions of one server share.
@@ -29,8 +33,10 @@ type Commands struct {
 	guard  *watchdog
 	forget func() // no orphan concerns these commands any more
 
+	apart registry // what StartApart has started
+
 	confinement *confinement
-	cache       func() *Cache // of the workspace; nil for none
+	cache       func() *Cache // of the workspace where commands are confined; nil for none
 
 	mu     sync.Mutex
 	shells map[*Shell]bool
@@ -48,16 +54,21 @@ func NewCommands(cfg Config) (*Commands, error) {
 		cfg.Env = os.Environ()
 	}
 	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(watchdog),
-		confinement: newConfinement(cfg), shells: map[*Shell]bool{}}
-	c.env = sync.OnceValue(func() []string {
-		env := hostEnv(cfg, c.confinement.confined())
-		if c.confinement.confined() {
-			c.confinement.policy()
-			env = c.confinement.repo.env(env, cfg.Dir)
-		}
-		return env
-	})
+		shells: map[*Shell]bool{}}
+	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
+	c.confinement = &confinement{cfg: cfg, cache: c.cache}
+	free := sync.OnceValue(func() []string { return hostEnv(cfg, false) })
+	confined := sync.OnceValue(func() []string {
+		c.confinement.policy()
+		return c.confinement.repo.env(hostEnv(cfg, true), cfg.Dir)
+	})
+	c.env = func() []string {
+		if c.confinement.confined() {
+			return confined()
+		}
+		return free()
+	}
 	if os.Getpid() == 1 {
 		proc.Adopt() // orphans of others come here as well
 	}
@@ -74,7 +85,7 @@ func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.P
 
 // NewShell begins a session. It costs nothing before its first command.
 func (c *Commands) NewShell() *Shell {
-	s := &Shell{c: c, ending: make(chan struct{}), now: make(chan struct{}), running: map[*job]bool{}}
+	s := &Shell{c: c, ending: make(chan struct{}), now: make(chan struct{}), running: map[*job]bool{}, held: registry{limits: c.limits}}
 	c.mu.Lock()
 	c.shells[s] = true
 	ended := c.ended
@@ -128,6 +139,7 @@ func (c *Commands) Close() error {
 		all.Go(func() { _ = s.Close() })
 	}
 	all.Wait()
+	c.apart.close()
 	c.forget()
 	c.closeCache()
 	c.confinement.close()

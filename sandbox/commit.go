@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 )
 
@@ -14,11 +15,21 @@ import (
 type step struct {
 	c       *change
 	t       *target
-	tmp     *temp    // the new content; nil for a removal
-	dirs    []string // directories to be made in t.dir, outermost first, when a removal has made room
-	old     *temp    // the old file under a second name; nil if there was none, or it was a link
-	link    string   // the target of a link to be removed
+	tmp     *temp  // the new content; nil for a removal
+	old     *temp  // the old file under a second name; nil if there was none, or it was a link
+	link    string // the target of a link to be removed
+	last    entry  // where the new content went
 	applied bool
+
+	below  bool       // a removal has to make room for the directories of t.base
+	made   []entry    // those that were made, outermost first
+	opened []*os.Root // those that were entered
+}
+
+// An entry is a name in an open directory.
+type entry struct {
+	in   *os.Root
+	name string
 }
 
 // commit applies all changes or none.
@@ -92,7 +103,7 @@ func (s *step) prepare(tx *Tx) error {
 func (f *FS) entry(st *state, p Path) (*target, error) {
 	t := &target{st: st, base: path.Base(p.Rel)}
 	var err error
-	if t.dir, err = st.root.OpenRoot(path.Dir(p.Rel) + "/."); err == nil {
+	if t.dir, err = st.pin(path.Dir(p.Rel)); err == nil {
 		t.info, err = t.dir.Lstat(t.base)
 	}
 	return t, err
@@ -106,29 +117,39 @@ func (s *step) prepareBelow(tx *Tx) error {
 	if !tx.changes[above].remove {
 		return &PathError{Path: s.c.name, Parent: above, Err: ErrParentIsFile}
 	}
-	for i := range s.t.base {
-		if s.t.base[i] == '/' {
-			s.dirs = append(s.dirs, s.t.base[:i])
-		}
-	}
+	s.below = true
 	var err error
-	s.t.dir, err = tx.st.root.OpenRoot(path.Dir(above) + "/.")
+	s.t.dir, err = tx.st.pin(path.Dir(above))
 	return err
 }
 
-// makeDirs makes the directories and forgets those that others made before.
-func (s *step) makeDirs() error {
-	var made []string
-	defer func() { s.dirs = made }()
-	for _, dir := range s.dirs {
-		switch err := s.t.dir.Mkdir(dir, 0o777); {
-		case err == nil:
-			made = append(made, dir)
-		case !errors.Is(err, fs.ErrExist):
+// descend makes the directories that a removal has made room for, and moves the
+// step into the last of them. The new content is written again there: to rename it
+// by a path would be to follow what somebody put in the place of a directory.
+func (s *step) descend() error {
+	dir, names := s.t.dir, strings.Split(s.t.base, "/")
+	for _, name := range names[:len(names)-1] {
+		err := dir.Mkdir(name, 0o777)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		sub, enterErr := enter(dir, name)
+		if enterErr != nil {
+			return enterErr
+		}
+		s.opened = append(s.opened, sub)
+		if err == nil {
+			s.made = append(s.made, entry{dir, name})
+		}
+		dir = sub
 	}
-	return nil
+	err := s.tmp.discard()
+	s.tmp = nil
+	if err == nil {
+		s.tmp, err = stage(dir, s.c.data, nil, s.c.mode)
+	}
+	s.last = entry{dir, names[len(names)-1]}
+	return err
 }
 
 func (s *step) keepOld() error {
@@ -192,12 +213,15 @@ func (s *step) apply(durable bool) error {
 		s.applied = err == nil
 		return err
 	}
-	err := s.makeDirs()
-	s.applied = len(s.dirs) > 0
-	if err != nil {
-		return err
+	s.last = entry{s.t.dir, s.t.base}
+	if s.below {
+		err := s.descend()
+		s.applied = len(s.made) > 0
+		if err != nil {
+			return err
+		}
 	}
-	err = s.tmp.replace(s.t.base, durable)
+	err := s.tmp.replace(s.last.name, durable)
 	s.applied = s.applied || err == nil || s.tmp.gone
 	return err
 }
@@ -207,6 +231,10 @@ func undo(steps []*step, cause error) error {
 	var names []string
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
+		if s.below && s.tmp != nil && !s.tmp.gone { // it would keep its directory from being removed
+			_ = s.tmp.discard()
+			s.tmp = nil
+		}
 		if s.applied && s.restore() != nil {
 			names = append(names, s.c.p.Rel)
 		}
@@ -236,11 +264,11 @@ func (s *step) restore() error {
 // takeAway removes a new file, if it came that far, and its new directories.
 func (s *step) takeAway() error {
 	var err error
-	if s.tmp.gone {
-		err = s.t.dir.Remove(s.t.base)
+	if s.tmp != nil && s.tmp.gone {
+		err = s.last.in.Remove(s.last.name)
 	}
-	for i := len(s.dirs) - 1; i >= 0 && err == nil; i-- {
-		err = s.t.dir.Remove(s.dirs[i])
+	for i := len(s.made) - 1; i >= 0 && err == nil; i-- {
+		err = s.made[i].in.Remove(s.made[i].name)
 	}
 	return err
 }
@@ -254,6 +282,9 @@ func finish(steps []*step) []*target {
 			if tmp != nil {
 				_ = tmp.discard()
 			}
+		}
+		for _, dir := range s.opened {
+			dir.Close()
 		}
 		s.t.close()
 		targets = append(targets, s.t)

@@ -2,7 +2,7 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
 // A Mode says how far commands are confined.
@@ -61,34 +63,40 @@ func Harden() error { return confine.Harden() }
 func Own(listener net.Addr) (forget func()) { return confine.Own(listener) }
 
 // Exposed reports whether commands could connect to a listener of the server's
-// although it is its own: in namespaces nobody judges who connects.
+// although it is its own: in namespaces nobody judges who connects. Whether
+// commands come to be there is not tried out.
 func (c *Commands) Exposed(listener net.Addr) bool {
-	if !c.confinement.confined() || c.confinement.tier != Namespaces {
+	if c.confinement.foreseen() != nil || !slices.Contains(c.cfg.Sandbox.tiers(), Namespaces) {
 		return false
 	}
 	if at, ok := listener.(*net.UnixAddr); ok {
-		dir, err := filepath.EvalSymlinks(filepath.Dir(at.Name))
-		return err != nil || c.confinement.policy().Allows(filepath.Join(dir, filepath.Base(at.Name)), true)
+		return !strings.HasPrefix(at.Name, "@") && c.exposes(at.Name)
 	}
-	return c.cfg.Network
+	return c.cfg.Network.Open()
+}
+
+// exposes reports whether commands in namespaces could connect to a socket. Where
+// they only read sockets are covered, but the kernel's list names one as it was
+// bound: by a relative name it is not found there.
+func (c *Commands) exposes(socket string) bool {
+	path, err := filepath.Abs(socket)
+	if err != nil {
+		return true
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return err != nil || c.confinement.policy().Allows(filepath.Join(dir, filepath.Base(path)), filepath.IsAbs(socket))
 }
 
 // A confinement is the part of Commands that decides how far its commands are
-// confined. It is asked once, when the server starts to say what commands may do.
+// confined.
 type confinement struct {
-	cfg   Config
-	ready func() error // nil: commands are confined
-	tier  Tier         // by which mechanism; set by ready
+	cfg      Config
+	cache    func() *Cache // of the workspace; nil for none
+	decision decision
 
 	once   sync.Once
 	looked confine.Policy // see policy
 	repo   repository     // the workspace's own, if it lies outside
-}
-
-func newConfinement(cfg Config) *confinement {
-	c := &confinement{cfg: cfg}
-	c.ready = sync.OnceValue(c.decide)
-	return c
 }
 
 // policy is what all sessions have in common. It is looked up once, before the
@@ -99,14 +107,17 @@ func (c *confinement) policy() confine.Policy {
 		path, _ := getenv(c.cfg.Env, "PATH")
 		c.looked = confine.DefaultPolicy(confine.Inputs{
 			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
-			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network,
+			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network.Open(),
 		}).Pin()
 		if clean := cleanCargoConfigs(c.looked, home); len(clean) > 0 {
 			c.looked, _ = c.looked.With(clean, nil, "settings of cargo, without secrets") // open until close
 		}
 		if repo, found := findRepository(c.cfg.Dir, c.looked); found {
-			with, release := c.looked.With(repo.read, repo.write, "the workspace's own repository")
-			if with.Straight(slices.Concat(repo.read, repo.write)) {
+			write := slices.Collect(maps.Keys(repo.write))
+			with, release := c.looked.With(repo.read, write, repo.reason)
+			if with.Straight(slices.Concat(repo.read, write)) {
+				with.OfGit(repo.write)
+				with.Repository = repo.common
 				c.repo, c.looked = repo, with // open until close
 			} else { // somebody put a link there since it was judged
 				release()
@@ -118,71 +129,12 @@ func (c *confinement) policy() confine.Policy {
 
 // close lets go of the policy. No session is left.
 func (c *confinement) close() {
+	if dir, cage := c.first(); cage != nil {
+		_ = cage.Close()
+		dir.remove()
+	}
 	c.once.Do(func() {})
 	c.looked.Close()
-}
-
-// tiers lists the mechanisms that a mode accepts, the preferred first.
-func (m Mode) tiers() []Tier {
-	switch m {
-	case Isolate:
-		return []Tier{Namespaces}
-	case Landlock:
-		return []Tier{Threads}
-	}
-	return []Tier{Threads, Namespaces}
-}
-
-// proof reports whether a mode refuses commands unless a self-test has passed.
-func (m Mode) proof() bool { return m == Strict || m == Landlock || m == Isolate }
-
-// decide chooses the tier, and tells why commands are not confined, nil when they are.
-func (c *confinement) decide() error {
-	if c.cfg.Sandbox == Off {
-		return errors.New("switched off with --sandbox off")
-	}
-	var reasons []string
-	for _, c.tier = range c.cfg.Sandbox.tiers() {
-		err := c.try()
-		if err == nil {
-			return nil
-		}
-		reasons = append(reasons, err.Error())
-	}
-	return errors.New(strings.Join(reasons, "; "))
-}
-
-// try makes a cage of the tier and, where proof is wanted, has it prove itself.
-// Where it is not, whether the kernel offers threads their part is enough: the
-// paths of the policy are looked at when the first command comes.
-func (c *confinement) try() error {
-	if c.tier == Threads && !c.cfg.Sandbox.proof() {
-		made, err := jails[c.tier](confine.Isolation{})
-		if err != nil {
-			return err
-		}
-		return made.Close()
-	}
-	cage, err := c.cage(cageFor{})
-	if err != nil {
-		return err
-	}
-	defer cage.Close()
-	if c.cfg.Sandbox.proof() {
-		return cage.SelfTest()
-	}
-	return nil
-}
-
-// confined tells whether commands are confined.
-func (c *confinement) confined() bool { return c.ready() == nil }
-
-// refuse returns the error that keeps any command from running, nil for none.
-func (c *confinement) refuse() error {
-	if err := c.ready(); err != nil && c.cfg.Sandbox.proof() {
-		return fmt.Errorf("%w: %w", ErrUnconfined, err)
-	}
-	return nil
 }
 
 // A cage is the confinement of one session: the policy with its private
@@ -190,19 +142,28 @@ func (c *confinement) refuse() error {
 type cage struct {
 	jail
 	policy confine.Policy
-	own    []string // directories of the server's, which commands read at most
+	gate   *network.Gate // nil: nothing but what the policy says of the network
+	own    []string      // directories of the server's, which commands read at most
+	made   int64         // what the policy's Changed said
 }
+
+// stale reports whether rules are missing for what was made since.
+func (c *cage) stale() bool { return c.policy.Changed() != c.made }
 
 // A jail is a *confine.Confiner or a *confine.Isolator.
 type jail interface {
 	Status() Status
 	SelfTest() error
+	Fallen() bool
+	OpenTerminal() (*pty.Pair, error)
 	Close() error
 }
 
 // jails make one for each tier.
 var jails = map[Tier]func(confine.Isolation) (jail, error){
-	Threads:    func(in confine.Isolation) (jail, error) { return confine.New(in.Policy, confine.Options{}) },
+	Threads: func(in confine.Isolation) (jail, error) {
+		return confine.New(in.Policy, confine.Options{Gate: in.Gate})
+	},
 	Namespaces: func(in confine.Isolation) (jail, error) { return confine.NewIsolator(in) },
 }
 
@@ -220,17 +181,25 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 		if f.session.cache != "" {
 			write = append(write, f.session.cache)
 		}
-		if c.tier == Namespaces {
+		if c.decision.tier == Namespaces {
 			files = map[string]string{"/etc/passwd": f.session.passwd(), "/etc/group": f.session.group()}
 		}
 	}
+	gate := c.gate()
+	if gate != nil && files != nil {
+		names, err := f.session.layNames()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(files, names)
+	}
 	policy, release := c.policy().With(read, write, "the session's own")
 	defer release()
-	made, err := jails[c.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate})
+	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate})
 	if err != nil {
 		return nil, err
 	}
-	return &cage{made, policy, f.own()}, nil
+	return &cage{made, policy, gate, f.own(), policy.Changed()}, nil
 }
 
 // own are the directories of the server's that the session's commands come across.
@@ -241,24 +210,57 @@ func (f cageFor) own() []string {
 	return append(slices.Clone(f.read), f.session.path)
 }
 
-// explain tells what the sandbox refused a command, a sentence each.
-func (c *cage) explain(dir, stderr string, refusals []confine.Refusal) []string {
+// Close ends what runs there and what is relayed for it.
+func (c *cage) Close() error {
+	err := c.jail.Close()
+	if c.gate != nil {
+		c.gate.Close()
+	}
+	return err
+}
+
+// mark is a place in the order of what the gate refuses.
+func (c *cage) mark() uint64 {
+	if c == nil || c.gate == nil {
+		return 0
+	}
+	return c.gate.Mark()
+}
+
+// since is what the gate has refused since a mark, a sentence each.
+func (c *cage) since(mark uint64) []string {
+	if c.gate == nil {
+		return nil
+	}
+	own := "blocked by the sandbox: network to " + strings.ToLower(hostname()) + " ("
+	return slices.DeleteFunc(c.gate.Refusals(mark), func(s string) bool {
+		return strings.HasPrefix(s, own) // programs look up who they are on, git for one, and go on
+	})
+}
+
+// explain tells what the sandbox refused a command, a sentence each: first what is
+// said of it already.
+func (c *cage) explain(dir, stderr string, said []string, refusals []confine.Refusal) []string {
 	_, hidden := c.jail.(*confine.Isolator)
-	x := confine.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden}
+	x := confine.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden, Listens: confine.ListensOnLoopback,
+		Said: said}
+	if c.gate != nil {
+		x.Refuses = c.gate.Refuses
+	}
 	return x.Explain(stderr, refusals)
 }
 
 // explainProgram tells that a program lies outside of what commands may read, ""
 // when that is not why it does not start.
 func (c *cage) explainProgram(path string) string {
-	if said := c.explain("/", path+": Permission denied", nil); len(said) > 0 {
+	if said := c.explain("/", path+": Permission denied", nil, nil); len(said) > 0 {
 		return said[0]
 	}
 	return ""
 }
 
 // Confined tells whether commands are confined by the kernel, and if not, why.
-// Without a command so far it is a first look: little is tried out.
+// Before the first command that is tried out now.
 func (c *Commands) Confined() (ok bool, why string) {
 	if err := c.confinement.ready(); err != nil {
 		return false, err.Error()
@@ -272,15 +274,18 @@ func (c *Commands) SelfTest() (Status, error) {
 	if err := c.confinement.ready(); err != nil {
 		return Status{}, err
 	}
-	dir, err := c.confinement.newSessionDir()
-	if err != nil {
-		return Status{}, err
+	dir, cage := c.confinement.first()
+	if cage == nil {
+		var err error
+		if dir, err = c.confinement.newSessionDir(true); err != nil {
+			return Status{}, err
+		}
+		if cage, err = c.confinement.cage(cageFor{session: dir}); err != nil {
+			dir.remove()
+			return Status{}, err
+		}
 	}
 	defer dir.remove()
-	cage, err := c.confinement.cage(cageFor{session: dir})
-	if err != nil {
-		return Status{}, err
-	}
 	defer cage.Close()
 	return cage.Status(), nil
 }
@@ -298,7 +303,7 @@ func (c *Commands) Policy() []Rule {
 		return nil
 	}
 	own := []string{"$TMPDIR", "$HOME"}
-	if c.confinement.tier == Namespaces {
+	if c.confinement.decision.tier == Namespaces {
 		own = append(own, "/tmp")
 	}
 	var rules []Rule
@@ -309,16 +314,22 @@ func (c *Commands) Policy() []Rule {
 }
 
 // Rules says in a few sentences what commands may reach, for whoever writes them.
+// Nothing is tried out for that: the sentences are true however the kernel
+// confines commands.
 func (c *Commands) Rules() string {
-	if ok, _ := c.Confined(); !ok {
+	if c.confinement.foreseen() != nil {
+		if c.cfg.Sandbox.proof() {
+			return "Commands are refused here: nothing can confine them on this system."
+		}
 		return "Commands run with the rights of the user who started the server: nothing confines them here."
 	}
 	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, which are private and temporary, and read besides only the system's programs and libraries."
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
 	}
-	if c.cfg.Network {
-		return rules
+	rules += c.cfg.Network.sentence()
+	if !c.cfg.Sandbox.proof() && !confine.Offered() {
+		rules += " Keep to this also where the kernel of this machine cannot enforce it."
 	}
-	return rules + " There is no network but servers on this machine that commands of this session start themselves."
+	return rules
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +20,7 @@ import (
 // is skipped.
 func confinedShell(t *testing.T, cfg Config) *Shell {
 	t.Helper()
-	cfg.Sandbox = Auto
+	cfg.Sandbox = Landlock
 	return shellOf(t, Threads, cfg)
 }
 
@@ -35,8 +37,8 @@ func shellOf(t *testing.T, tier Tier, cfg Config) *Shell {
 	if ok, why := c.Confined(); !ok {
 		t.Skip("commands are not confined here: ", why)
 	}
-	if c.confinement.tier != tier {
-		t.Skipf("commands are confined by %s here, not by %s", c.confinement.tier, tier)
+	if c.confinement.decision.tier != tier {
+		t.Skipf("commands are confined by %s here, not by %s", c.confinement.decision.tier, tier)
 	}
 	return s
 }
@@ -110,7 +112,7 @@ func testRefusalsAreTold(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		t.Errorf("nothing was refused: %q", res.Refused)
 	}
 	res = run(t, s, Command{Name: "bash", Args: []string{"-c", "exec 3<>/dev/tcp/192.0.2.1/80"}, Stderr: true})
-	if len(res.Refused) == 0 || !strings.Contains(res.Refused[0], "192.0.2.1") && s.c.confinement.tier == Threads || !strings.Contains(res.Refused[0], "--network allow") {
+	if len(res.Refused) == 0 || !strings.Contains(res.Refused[0], "192.0.2.1") && s.c.confinement.decision.tier == Threads || !strings.Contains(res.Refused[0], "--network allow") {
 		t.Errorf("told %q of the network", res.Refused)
 	}
 }
@@ -147,6 +149,39 @@ func testProgramsOutsideAreRefused(t *testing.T, shell func(*testing.T, Config) 
 	}
 }
 
+// TestWorkspaceInSharedMemory: what the session has of its own hides no workspace.
+func TestWorkspaceInSharedMemory(t *testing.T) { inEachTier(t, testWorkspaceInSharedMemory) }
+
+func testWorkspaceInSharedMemory(t *testing.T, shell func(*testing.T, Config) *Shell) {
+	dir, err := os.MkdirTemp("/dev/shm", "workspace-")
+	if err != nil {
+		t.Skip("there is no shared memory: ", err)
+	}
+	defer os.RemoveAll(dir)
+	s := shell(t, Config{Dir: dir})
+	if res := run(t, s, sh("echo x > f && cat f")); string(res.Stdout.Head) != "x\n" {
+		t.Errorf("%s", res.Stderr.Head)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "f")); string(data) != "x\n" {
+		t.Errorf("outside it is not there: %v", err)
+	}
+}
+
+// TestLinksOnPath: a program is found by a link to it in a directory of PATH,
+// although what the link leads to can be read anyway.
+func TestLinksOnPath(t *testing.T) { inEachTier(t, testLinksOnPath) }
+
+func testLinksOnPath(t *testing.T, shell func(*testing.T, Config) *Shell) {
+	dir := t.TempDir()
+	if err := os.Symlink("/bin/echo", filepath.Join(dir, "told")); err != nil {
+		t.Fatal(err)
+	}
+	s := shell(t, Config{Env: []string{"PATH=" + dir + ":/usr/bin:/bin"}})
+	if res := run(t, s, sh("told yes")); string(res.Stdout.Head) != "yes\n" {
+		t.Errorf("%s", res.Stderr.Head)
+	}
+}
+
 // TestPrivateDirectoriesComeBack: a command may remove them, the next has new ones.
 func TestPrivateDirectoriesComeBack(t *testing.T) { inEachTier(t, testPrivateDirectoriesComeBack) }
 
@@ -172,11 +207,6 @@ func TestModes(t *testing.T) {
 	}
 	if _, err := c.SelfTest(); err == nil {
 		t.Error("there is nothing to test")
-	}
-	broken := newConfinement(Config{Sandbox: Strict})
-	broken.ready = func() error { return errors.New("this kernel offers no Landlock") }
-	if err := broken.refuse(); !errors.Is(err, ErrUnconfined) || !strings.Contains(err.Error(), "no Landlock") {
-		t.Errorf("Strict must refuse and say why: %v", err)
 	}
 }
 
@@ -217,11 +247,13 @@ func TestTiers(t *testing.T) {
 		want    Tier
 		refuses bool
 	}{
-		{Auto, nil, Threads, false},
+		{Auto, nil, Namespaces, false},
 		{Auto, []Tier{Threads}, Namespaces, false},
+		{Auto, []Tier{Namespaces}, Threads, false},
 		{Auto, both, "", false},
-		{Strict, nil, Threads, false},
+		{Strict, nil, Namespaces, false},
 		{Strict, []Tier{Threads}, Namespaces, false},
+		{Strict, []Tier{Namespaces}, Threads, false},
 		{Strict, both, "", true},
 		{Landlock, []Tier{Namespaces}, Threads, false},
 		{Landlock, []Tier{Threads}, "", true},
@@ -233,12 +265,15 @@ func TestTiers(t *testing.T) {
 				without(t, tier)
 			}
 			s, c := newShell(t, Config{Sandbox: tt.mode})
-			if ok, why := c.Confined(); ok != (tt.want != "") || ok && c.confinement.tier != tt.want {
-				t.Fatalf("confined %v by %s, want %q: %s", ok, c.confinement.tier, tt.want, why)
+			if ok, why := c.Confined(); ok != (tt.want != "") || ok && c.confinement.decision.tier != tt.want {
+				t.Fatalf("confined %v by %s, want %q: %s", ok, c.confinement.decision.tier, tt.want, why)
 			}
 			_, err := s.Run(t.Context(), sh("true"))
 			if errors.Is(err, ErrUnconfined) != tt.refuses || !tt.refuses && err != nil {
 				t.Errorf("a command: %v", err)
+			}
+			if missing := slices.Contains(tt.lacks, Namespaces) && tt.want == Threads && tt.mode != Landlock; missing != strings.Contains(strings.Join(c.NotTaken(), ""), "there is no namespaces") {
+				t.Errorf("of what is not taken it says %q", c.NotTaken())
 			}
 			if status, err := c.SelfTest(); tt.want != "" && (err != nil || status.Tier != tt.want || !status.Enforced()) {
 				t.Errorf("%+v %v", status, err)
@@ -298,12 +333,13 @@ func TestNoPlaceForTemporaryFiles(t *testing.T) {
 
 // TestNoCageNoCommand: when the cage of a session cannot be made, none of its
 // commands runs, neither the first nor a later one.
-func TestNoCageNoCommand(t *testing.T) {
-	s := confinedShell(t, Config{})
-	if err := s.c.confinement.ready(); err != nil {
-		t.Fatal(err)
-	}
-	tier := s.c.confinement.tier
+func TestNoCageNoCommand(t *testing.T) { inEachTier(t, testNoCageNoCommand) }
+
+func testNoCageNoCommand(t *testing.T, shell func(*testing.T, Config) *Shell) {
+	first := shell(t, Config{})
+	run(t, first, sh("true")) // takes what was made to decide
+	s := first.c.NewShell()
+	tier := s.c.confinement.decision.tier
 	works := jails[tier]
 	defer func() { jails[tier] = works }()
 	jails[tier] = func(confine.Isolation) (jail, error) { return nil, errors.New("no more descriptors") }
@@ -315,5 +351,54 @@ func TestNoCageNoCommand(t *testing.T) {
 	jails[tier] = works
 	if res := run(t, s, sh("echo caged")); res.ExitCode != 0 {
 		t.Error("a cage that can be made again must be made")
+	}
+}
+
+// TestMachinesSharedMemory: a place in it that the user names shows nothing of the
+// rest to commands in namespaces, and is theirs to read only.
+func TestMachinesSharedMemory(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "named-")
+	if err != nil {
+		t.Skip("there is no shared memory: ", err)
+	}
+	defer os.RemoveAll(dir)
+	theirs := dir + "-theirs" // of another program of the same user
+	defer os.Remove(theirs)
+	for _, file := range []string{theirs, filepath.Join(dir, "f")} {
+		if err := os.WriteFile(file, []byte("theirs\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attack := "cat " + theirs + "; echo changed > " + theirs + "; rm -f " + theirs + "; echo changed > " + dir + "/f; cat " + dir + "/f; touch /dev/shm/own && echo own"
+	s := isolatedShell(t, Config{AllowRead: []string{dir}})
+	if res := run(t, s, sh(attack)); string(res.Stdout.Head) != "theirs\nown\n" {
+		t.Errorf("%s%s", res.Stdout.Head, res.Stderr.Head)
+	}
+	s = isolatedShell(t, Config{AllowWrite: []string{dir}})
+	if res := run(t, s, sh(attack)); string(res.Stdout.Head) != "changed\nown\n" {
+		t.Errorf("%s%s", res.Stdout.Head, res.Stderr.Head)
+	}
+	if data, err := os.ReadFile(theirs); string(data) != "theirs\n" {
+		t.Errorf("outside there is %q, %v", data, err)
+	}
+}
+
+// TestExposedSocket: a socket that commands can come to is found by any of its names.
+func TestExposedSocket(t *testing.T) {
+	ws, read := t.TempDir(), t.TempDir()
+	_, c := newShell(t, Config{Dir: ws, Sandbox: Auto, AllowRead: []string{read}})
+	if c.confinement.foreseen() != nil {
+		t.Skip("commands are not confined here")
+	}
+	for _, dir := range []string{ws, read} {
+		t.Chdir(dir)
+		if !c.Exposed(&net.UnixAddr{Name: "mcp.sock", Net: "unix"}) {
+			t.Errorf("by a relative name the server is open to commands in %s", dir)
+		}
+	}
+	for name, want := range map[string]bool{filepath.Join(ws, "s"): true, filepath.Join(read, "s"): false, "@abstract": false} {
+		if c.Exposed(&net.UnixAddr{Name: name, Net: "unix"}) != want {
+			t.Errorf("%s: exposed is %v", name, !want)
+		}
 	}
 }

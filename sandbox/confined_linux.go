@@ -1,9 +1,8 @@
 package sandbox
 
 import (
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
@@ -31,10 +30,10 @@ type caged struct {
 	domain *confine.Domain
 }
 
-// terminate asks every process of the domain, also those that left the group.
-func (t *caged) terminate() {
-	if t.domain.Signal(unix.SIGTERM) != nil {
-		t.group.terminate()
+// signal reaches every process of the domain, also those that left the group.
+func (t *caged) signal(sig syscall.Signal) {
+	if t.domain.Signal(sig) != nil {
+		t.group.signal(sig)
 	}
 }
 

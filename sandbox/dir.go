@@ -3,8 +3,8 @@ package sandbox
 import (
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
+	"time"
 )
 
 // A Dir is an open directory, for walkers: what is below it is opened relative
@@ -16,6 +16,24 @@ type Dir struct {
 	path Path
 	dir  handle
 }
+
+// A DirEntry is a name in a directory, and what kind of file it is. It knows no more
+// than the listing does: to ask for more by name would be to look somewhere else.
+type DirEntry struct {
+	Name string
+	Type fs.FileMode
+}
+
+// A DirFile is a regular file that a walk came to: read once, from its start to
+// its end, by one goroutine.
+type DirFile struct {
+	content
+	kind    fs.FileMode
+	modTime time.Time
+}
+
+// ModTime is when the content last changed, as of the opening.
+func (f *DirFile) ModTime() time.Time { return f.modTime }
 
 // OpenDir opens a directory for walking; links in name are followed as always.
 func (f *FS) OpenDir(name string) (*Dir, error) {
@@ -40,15 +58,19 @@ func (d *Dir) Close() error { return d.dir.close() }
 
 // Entries lists the directory, in the order of the disk, without the reserved
 // entry at the top. Only names and types are read.
-func (d *Dir) Entries() ([]fs.DirEntry, error) {
+func (d *Dir) Entries() ([]DirEntry, error) {
 	list, err := d.dir.list()
 	if err != nil {
 		return nil, explain(d.path.Rel, err, ErrNotReadable)
 	}
-	if d.path.Rel == "." {
-		list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return reserved(e.Name()) })
+	top := d.path.Rel == "."
+	entries := make([]DirEntry, 0, len(list))
+	for _, e := range list {
+		if !top || !reserved(e.Name()) {
+			entries = append(entries, DirEntry{e.Name(), e.Type()})
+		}
 	}
-	return list, nil
+	return entries, nil
 }
 
 // OpenDir opens the directory called name in d. A link is ErrNotDirectory.
@@ -67,16 +89,21 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 
 // OpenFile opens the regular file called name in d. A link, like everything
 // else that is not a regular file, is ErrNotRegular.
-func (d *Dir) OpenFile(name string) (*File, error) {
+func (d *Dir) OpenFile(name string) (*DirFile, error) {
 	p, err := d.entry(name)
 	if err != nil {
 		return nil, err
 	}
-	file, err := d.dir.openFile(name, p.Abs)
+	file, err := d.dir.openFile(name)
 	if err != nil {
 		return nil, explainEntry(p.Rel, err, ErrNotRegular)
 	}
-	return admit(p.Rel, p, file)
+	p.Exists, p.Type = true, file.kind
+	if err := wantRegular(p.Rel, p); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // entry is the place of one entry of d.

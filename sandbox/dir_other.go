@@ -12,9 +12,12 @@ import (
 type handle struct{ root *os.Root }
 
 func openHandle(st *state, rel string) (handle, error) {
-	root, err := st.root.OpenRoot(rel)
+	root, err := st.pin(rel)
 	return handle{root}, err
 }
+
+// openListing opens a directory to be listed.
+func openListing(dir *os.Root) (*os.File, error) { return dir.Open(".") }
 
 func (h handle) close() error { return h.root.Close() }
 
@@ -35,11 +38,23 @@ func (h handle) openDir(name string) (handle, error) {
 	return handle{root}, err
 }
 
-func (h handle) openFile(name, _ string) (*os.File, error) {
+// A content is an open file.
+type content struct{ *os.File }
+
+func (h handle) openFile(name string) (*DirFile, error) {
 	if err := h.refuseLink(name); err != nil {
 		return nil, err
 	}
-	return h.root.Open(name)
+	file, err := h.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return &DirFile{content{file}, info.Mode().Type(), info.ModTime()}, nil
 }
 
 var errIsLink = errors.New("is a link")

@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-func names(list []fs.DirEntry) []string {
+func names(list []DirEntry) []string {
 	var out []string
 	for _, e := range list {
-		out = append(out, e.Name())
+		out = append(out, e.Name)
 	}
 	slices.Sort(out)
 	return out
@@ -56,8 +57,8 @@ func TestDir(t *testing.T) {
 	f, err := e.OpenFile("f")
 	must(t, err)
 	defer f.Close()
-	if got, _ := io.ReadAll(f); string(got) != "F" || f.Path().Rel != "d/e/f" || f.Size() != 1 {
-		t.Errorf("%q %+v", got, f.Path())
+	if got, _ := io.ReadAll(f); string(got) != "F" || time.Since(f.ModTime()).Abs() > time.Hour {
+		t.Errorf("%q of %v", got, f.ModTime())
 	}
 	for name, want := range map[string]error{
 		"leakfile": ErrNotRegular, "inside": ErrNotRegular, "e": ErrIsDirectory, "none": fs.ErrNotExist,

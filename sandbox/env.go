@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"sort"
@@ -32,9 +33,13 @@ func WithheldNames(env, pass []string) []string {
 	return slices.Compact(names)
 }
 
-// proxies are of no use, and may carry a password, where there is no network.
-var proxies = []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
-	"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"}
+// proxyName is a variable that names a proxy, as in https_proxy or npm_config_proxy.
+// They may carry a password. They are of no use where there is no network, and lead
+// around rules where it has some.
+var proxyName = regexp.MustCompile(`(?i)^(?:.*_proxy|npm_config_.*proxy)$`)
+
+// proxySetting is a line by which git, npm, pip or cargo is told of a proxy.
+var proxySetting = regexp.MustCompile(`(?im)^[ \t]*["']?(?:http\.)?(?:https?-)?proxy["']?[ \t]*[=:].*\n?`)
 
 // noNetwork tells tools that there is no network, so that they fail at once
 // instead of trying again, and do not ask for what nobody needs.
@@ -62,10 +67,10 @@ func addMissing(env, more []string) []string {
 // hostEnv is the environment that every command of a server starts from.
 func hostEnv(cfg Config, confined bool) []string {
 	base := FilterEnv(cfg.Env, cfg.PassEnv)
-	if confined && !cfg.Network {
+	if confined && !cfg.Network.Open() {
 		base = slices.DeleteFunc(base, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")
-			return slices.Contains(proxies, name)
+			return proxyName.MatchString(name)
 		})
 	}
 	base = addUser(base)
@@ -75,8 +80,8 @@ func hostEnv(cfg Config, confined bool) []string {
 		}
 	}
 	if confined { // HOME is private then
-		base = addToolHomes(base, cfg.Network)
-		if !cfg.Network {
+		base = addToolHomes(base, !cfg.Network.Closed())
+		if cfg.Network.Closed() {
 			base = addMissing(base, noNetwork)
 		}
 	}

@@ -84,7 +84,7 @@ func TestHostEnv(t *testing.T) {
 	if got := strings.Join(env, " "); strings.Contains(got, "npm_config_audit") || strings.Contains(got, "PIP_RETRIES=0") || !strings.Contains(got, "CARGO_NET_RETRY=0") {
 		t.Errorf("what the host sets must stay: %s", got)
 	}
-	if env := hostEnv(Config{Network: true}, true); slices.Contains(env, "PIP_RETRIES=0") {
+	if env := hostEnv(Config{Network: OpenNetwork}, true); slices.Contains(env, "PIP_RETRIES=0") {
 		t.Error("there is a network")
 	}
 	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {

@@ -17,6 +17,9 @@ func (c *Commands) equip(d *sessionDir, env []string) []string {
 		return env
 	}
 	for _, f := range c.settings(home, d.home()).Files {
+		if len(c.cfg.Network.Rules()) > 0 {
+			f.Text = proxySetting.ReplaceAllString(f.Text, "")
+		}
 		d.keep(f.Name, func(name string) error { return d.write(name, []byte(f.Text), 0o600) })
 	}
 	set := map[string]string{}
@@ -74,7 +77,7 @@ func isDir(path string) bool {
 // openCache opens the cache of the workspace; nil where there is none: commands have
 // a private one then, for as long as their session.
 func (c *Commands) openCache() *Cache {
-	if c.cfg.NoCache || !c.confinement.confined() {
+	if c.cfg.NoCache {
 		return nil
 	}
 	trees := NewWorkdirs(c.cfg.Dir, c.cfg.AllowWrite...) // which makes nothing where commands can write

@@ -28,6 +28,8 @@ var (
 	// ErrNotReadable and ErrNotWritable: the system's permissions forbid it.
 	ErrNotReadable = errors.New("is not readable")
 	ErrNotWritable = errors.New("is not writable")
+	// ErrLeased: another program has a lease on the file and does not give it up.
+	ErrLeased = fmt.Errorf("%w now: another program holds a lease on it; try again when that has ended", ErrNotReadable)
 	// ErrGuarded: the path decides what git runs for its user, and FS.Guarded is set.
 	ErrGuarded = fmt.Errorf("%w: with --sandbox isolate only git's data in .git may be changed, not its settings and hooks", ErrNotWritable)
 	// ErrLinkLoop: links on the way lead in a circle, or are more than
@@ -99,6 +101,8 @@ func explain(name string, err, denied error) error {
 		e.Err = ErrIsDirectory
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		e.Err = fs.ErrNotExist
+	case errors.Is(err, syscall.EAGAIN):
+		e.Err = ErrLeased
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		e.Err = denied
 	}

@@ -4,7 +4,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -26,6 +25,28 @@ func (f *File) Mode() fs.FileMode { return f.info.Mode() }
 
 // Path is where the file is, all links resolved.
 func (f *File) Path() Path { return f.path }
+
+// settled is how long ago a file must have changed for its times to tell that it
+// has not changed since: they are no finer than the clock of the disk.
+const settled = 2 * time.Second
+
+// A version is one state of a file.
+type version struct {
+	path             string
+	inode            uint64
+	size             int64
+	modTime, changed int64 // ns
+}
+
+// Version is a comparable value that no other content of the file has; ok is false
+// where that cannot be told: the system does not say, or it changed a moment ago.
+func (f *File) Version() (v any, ok bool) {
+	inode, changed := identity(f.info)
+	if inode == 0 || time.Since(time.Unix(0, changed)) < settled {
+		return nil, false
+	}
+	return version{f.path.Abs, inode, f.info.Size(), f.info.ModTime().UnixNano(), changed}, true
+}
 
 // Open opens a regular file for reading; whatever else is there is refused
 // without being touched.
@@ -53,15 +74,10 @@ func (f *FS) openAt(st *state, name string, p Path) (*File, error) {
 	if file := st.openPlain(p.Rel, p.Abs); file != nil {
 		return admit(name, p, file)
 	}
-	info, err := st.root.Lstat(p.Rel)
-	if err != nil {
-		return nil, forReading(name, err)
-	}
-	p.Exists, p.Type = true, info.Mode().Type()
-	if err := wantRegular(name, p); err != nil {
-		return nil, err
-	}
-	file, err := st.root.OpenFile(p.Rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := st.openEntry(p.Rel, func(info fs.FileInfo) error {
+		p.Exists, p.Type = true, info.Mode().Type()
+		return wantRegular(name, p)
+	})
 	if err != nil {
 		return nil, forReading(name, err)
 	}

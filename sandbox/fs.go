@@ -3,9 +3,9 @@ package sandbox
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -140,7 +140,12 @@ func (f *FS) stat(name string, follow bool) (fs.FileInfo, error) {
 		if err != nil {
 			return nil, forReading(name, err)
 		}
-		info, err := st.root.Lstat(p.Rel)
+		dir, err := st.pin(path.Dir(p.Rel))
+		if err != nil {
+			return nil, forReading(name, err)
+		}
+		defer dir.Close()
+		info, err := dir.Lstat(path.Base(p.Rel))
 		if err != nil {
 			return nil, forReading(name, err)
 		}
@@ -155,7 +160,12 @@ func (f *FS) Readlink(name string) (string, error) {
 		if err != nil {
 			return "", forReading(name, err)
 		}
-		target, err := st.root.Readlink(p.Rel)
+		dir, err := st.pin(path.Dir(p.Rel))
+		if err != nil {
+			return "", forReading(name, err)
+		}
+		defer dir.Close()
+		target, err := dir.Readlink(path.Base(p.Rel))
 		if err != nil {
 			return "", forReading(name, err)
 		}
@@ -165,12 +175,23 @@ func (f *FS) Readlink(name string) (string, error) {
 
 // ReadDir lists a directory by name, without the reserved entry at the top.
 func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
-	d, err := f.OpenDir(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	list, err := d.Entries()
-	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return list, err
+	return within(f, func(st *state) ([]fs.DirEntry, error) {
+		p, err := f.dir(st, name)
+		if err != nil {
+			return nil, err
+		}
+		dir, err := st.pin(p.Rel)
+		if err != nil {
+			return nil, forReading(name, err)
+		}
+		defer dir.Close()
+		list, err := fs.ReadDir(dir.FS(), ".")
+		if err != nil {
+			return nil, forReading(name, err)
+		}
+		if p.Rel == "." {
+			list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return reserved(e.Name()) })
+		}
+		return list, nil
+	})
 }

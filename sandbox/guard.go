@@ -1,8 +1,13 @@
 package sandbox
 
 import (
+	"io"
+	"os"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
 // guarded reports whether rel is in a .git, at any depth, and decides what git
@@ -29,8 +34,58 @@ func gitsOwn(name string) bool {
 
 // guard fails for a place that FS.Guarded keeps from being changed.
 func (f *FS) guard(name string, p Path) error {
-	if f.Guarded && guarded(p.Rel) {
+	if f.Guarded && (guarded(p.Rel) || f.inRepository(p.Rel) || f.named(p.Rel)) {
 		return &PathError{Path: name, Err: ErrGuarded}
 	}
 	return nil
+}
+
+// gitSettings are what decides in a directory that git takes for a repository,
+// whatever it is called; the mounts of commands cover the same.
+var gitSettings = []string{"config", "config.worktree", "config.lock", "config.worktree.lock", "commondir", "gitdir", "hooks", "info", "modules", "worktrees",
+	"branches", "description", "remotes"}
+
+// inRepository reports whether rel is or lies in such a setting.
+func (f *FS) inRepository(rel string) bool {
+	parts := strings.Split(rel, "/")
+	inside, _ := within(f, func(st *state) (bool, error) {
+		for i, part := range parts {
+			named := slices.ContainsFunc(gitSettings, func(s string) bool { return strings.EqualFold(s, part) })
+			if named && isGitDir(st, path.Join(parts[:i]...)) {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return inside
+}
+
+// named reports whether rel is or lies in what the settings of the workspace's
+// repository name.
+func (f *FS) named(rel string) bool {
+	inside, _ := within(f, func(st *state) (bool, error) {
+		file, err := openRegular(st.root, ".git/config", os.O_RDONLY)
+		if err != nil {
+			return false, nil
+		}
+		defer file.Close()
+		config, _ := io.ReadAll(io.LimitReader(file, maxCopy))
+		for _, name := range confine.NamedByGit(string(config), f.real) {
+			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return inside
+}
+
+// isGitDir reports whether git takes a directory for a repository.
+func isGitDir(st *state, dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := st.root.Lstat(path.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
 }

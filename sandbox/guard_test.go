@@ -12,10 +12,16 @@ import (
 func TestGuardedFiles(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		dir := t.TempDir()
-		for _, sub := range []string{".git/hooks", "a/b/.git", "c"} {
+		for _, sub := range []string{".git/hooks", "a/b/.git", "c", ".bare/objects", ".bare/refs"} {
 			if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, ".bare/HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, ".git/config"), []byte("[core]\nhooksPath = c/hooks\n"), 0o644); err != nil {
+			t.Fatal(err)
 		}
 		if err := os.Symlink("../.git/config", filepath.Join(dir, "c/link")); err != nil {
 			t.Skip(err)
@@ -25,8 +31,8 @@ func TestGuardedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Guarded = guarded
-		for _, name := range []string{".git/config", ".git/hooks/pre-commit", ".git/commondir", "a/b/.git/config.worktree",
-			"c/.git", "c/link", ".GIT/info/attributes", "a/../.git/x"} {
+		for _, name := range []string{"c/hooks", ".git/config", ".git/hooks/pre-commit", ".git/commondir", "a/b/.git/config.worktree",
+			"c/.git", "c/link", ".GIT/info/attributes", "a/../.git/x", ".bare/config", ".bare/hooks/x"} {
 			if _, err := f.Write(name, []byte("x")); errors.Is(err, ErrGuarded) != guarded || !guarded && err != nil {
 				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
 			}
@@ -35,7 +41,7 @@ func TestGuardedFiles(t *testing.T) {
 				t.Errorf("guarded %v: a patch of %s: %v", guarded, name, err)
 			}
 		}
-		for _, name := range []string{".git/HEAD", ".git/index.lock", "a/b/.git/refs/heads/x", ".git/ORIG_HEAD", ".gitignore", "c/.github"} {
+		for _, name := range []string{".git/HEAD", ".git/index.lock", "a/b/.git/refs/heads/x", ".git/ORIG_HEAD", ".gitignore", "c/.github", "c/config", "hooks", ".bare/packed-refs"} {
 			if _, err := f.Write(name, []byte("x")); err != nil {
 				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
 			}

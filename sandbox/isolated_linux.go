@@ -14,7 +14,7 @@ import (
 type isolated struct{ cell *confine.Cell }
 
 func startIsolated(in *confine.Isolator, l launch) (tree, error) {
-	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir, Cancel: l.over}
+	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir, Terminal: l.terminal, Cancel: l.over}
 	for i, f := range l.files {
 		p.Files[i] = f.Fd()
 	}
@@ -32,7 +32,7 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 
 func (t isolated) wait() ending { return endingOf(t.cell.Wait()) }
 
-func (t isolated) terminate() { _ = t.cell.Signal(syscall.SIGTERM) }
+func (t isolated) signal(sig syscall.Signal) { _ = t.cell.Signal(sig) }
 
 func (t isolated) kill() {
 	_ = t.cell.Kill()

@@ -12,6 +12,15 @@ type Limits struct {
 	PipeGrace      time.Duration // how long the pipes of survivors are waited for
 	EditBytes      int64         // largest file that is edited in memory
 	LinkHops       int           // links followed while resolving one path
+
+	// Of commands that outlive the call which started them, for each session:
+	RunningCommands int           // that run at once
+	EndedCommands   int           // that are kept when they have ended
+	EndedBytes      int           // of output that is kept of those together
+	KeepEnded       time.Duration // how long those are kept; and who nobody asks for, where there are no sessions
+	OutputFirst     int           // bytes kept of the beginning of one's output
+	OutputLast      int           // and of its end
+	InputBytes      int           // that wait to be read by one
 }
 
 // DefaultLimits are what Limits' zero fields mean.
@@ -23,6 +32,14 @@ var DefaultLimits = Limits{
 	PipeGrace:      200 * time.Millisecond, // output in flight arrives in microseconds
 	EditBytes:      64 << 20,               // text files end far below; two copies fit in memory
 	LinkHops:       40,                     // the kernel's own bound
+
+	RunningCommands: 64,               // more than anybody keeps an eye on
+	EndedCommands:   256,              // a day's work
+	EndedBytes:      64 << 20,         // as much as those that run can have
+	KeepEnded:       30 * time.Minute, // a model that has not asked by then has moved on
+	OutputFirst:     64 << 10,         // how it began, which says most when a build fails
+	OutputLast:      1 << 20,          // minutes of a chatty server
+	InputBytes:      64 << 10,         // what a pipe holds; no person types more
 }
 
 // WithDefaults returns l with every zero field set to its default.
@@ -35,6 +52,13 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.PipeGrace, d.PipeGrace)
 	set(&l.EditBytes, d.EditBytes)
 	set(&l.LinkHops, d.LinkHops)
+	set(&l.RunningCommands, d.RunningCommands)
+	set(&l.EndedCommands, d.EndedCommands)
+	set(&l.EndedBytes, d.EndedBytes)
+	set(&l.KeepEnded, d.KeepEnded)
+	set(&l.OutputFirst, d.OutputFirst)
+	set(&l.OutputLast, d.OutputLast)
+	set(&l.InputBytes, d.InputBytes)
 	return l
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -132,6 +133,7 @@ func tailOf(b []byte, limit int) []byte {
 type capture struct {
 	mu      sync.Mutex
 	keep    int
+	first   int // bytes of head; 0 means keep
 	head    []byte
 	ring    []byte // the last keep bytes behind head, in a circle once it is full
 	next    int    // where the ring goes on
@@ -140,10 +142,16 @@ type capture struct {
 	pending []byte // the beginning of a character whose rest has not come
 	closed  bool   // nothing is kept any more
 	latest  *Tail
+	wrote   time.Time     // last
+	news    chan struct{} // closed at the next write; nil when nobody waits
+	pace    *pace         // of what may print for ever; nil for none
 }
 
 // Write keeps what belongs to head and tail; it never fails.
 func (c *capture) Write(b []byte) (int, error) {
+	if c.pace != nil {
+		c.pace.keep(len(b)) // who is not read from has to wait
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -154,10 +162,22 @@ func (c *capture) Write(b []byte) (int, error) {
 	if c.latest != nil {
 		c.latest.saw(c)
 	}
-	n := min(c.keep-len(c.head), len(b))
+	n := min(c.atHead()-len(c.head), len(b))
 	c.head = append(c.head, b[:n]...)
 	c.push(b[n:])
+	c.wrote = time.Now()
+	if c.news != nil {
+		close(c.news)
+		c.news = nil
+	}
 	return len(b), nil
+}
+
+func (c *capture) atHead() int {
+	if c.first > 0 {
+		return c.first
+	}
+	return c.keep
 }
 
 func (c *capture) push(b []byte) {

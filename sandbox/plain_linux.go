@@ -77,29 +77,22 @@ func (st *state) plainFD(rel string) (int, bool) {
 	return fd, err == nil
 }
 
+// openTries is how often a name is looked up again while something on its way is
+// renamed. The kernel says the same of a file that another program has a lease on,
+// for as long as that lasts.
+const openTries = 64
+
 func (st *state) openat2(rel string, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: noLinks}
-	for {
+	for tries := 0; ; {
 		fd, err := unix.Openat2(st.fd, rel, &how)
 		runtime.KeepAlive(st)
-		if err != syscall.EINTR && err != syscall.EAGAIN {
+		switch {
+		case err == syscall.EINTR:
+		case err == syscall.EAGAIN && tries < openTries:
+			tries++
+		default:
 			return fd, err
 		}
 	}
-}
-
-func modeType(mode uint32) fs.FileMode {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		return 0
-	case unix.S_IFDIR:
-		return fs.ModeDir
-	case unix.S_IFLNK:
-		return fs.ModeSymlink
-	case unix.S_IFIFO:
-		return fs.ModeNamedPipe
-	case unix.S_IFSOCK:
-		return fs.ModeSocket
-	}
-	return fs.ModeDevice
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +79,7 @@ func swapRace(t *testing.T) {
 			return nil, err
 		}
 		defer file.Close()
-		return slurp("canary", file, 1<<20)
+		return io.ReadAll(file)
 	})
 	guarded("Edit", func() (got []byte, err error) {
 		_, err = w.fs.Edit("d/canary", func(old []byte) ([]byte, error) {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -16,8 +18,11 @@ import (
 // A repository is what git needs of the workspace's own repository where that
 // lies outside: the workspace is a linked worktree, a submodule, or below the top.
 type repository struct {
-	top         string // of the tree of files
-	read, write []string
+	top    string // of the tree of files
+	common string // the git directory that all worktrees share
+	read   []string
+	write  map[string]confine.Kind
+	reason string // why these may be reached
 }
 
 // findRepository looks for it by reading what git left there, never by running
@@ -39,7 +44,7 @@ func lookForRepository(workspace string, policy confine.Policy) (r repository, f
 		case err == nil && info.IsDir() && top == workspace:
 			return r, false // nothing lies outside
 		case err == nil && info.IsDir():
-			return repository{top: top, read: append(besideGit(top), git)}, ownedByUs(info)
+			return repository{top: top, common: git, read: append(besideGit(top), git)}, ownedByUs(info)
 		case err == nil && info.Mode().IsRegular():
 			return linkedRepository(top, workspace, policy)
 		case top == filepath.Dir(top):
@@ -52,20 +57,51 @@ func lookForRepository(workspace string, policy confine.Policy) (r repository, f
 // what a command could have put there: a link, or what lies in a private place, in
 // which commands of this workspace's sessions write.
 func (r repository) trusted(policy confine.Policy) (repository, bool) {
-	kept := repository{top: r.top}
-	for paths, to := range map[*[]string]*[]string{&r.read: &kept.read, &r.write: &kept.write} {
-		for _, path := range *paths {
-			real, err := filepath.EvalSymlinks(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil || real != path || privatePath(path) || policy.Allows(path, true) {
-				return repository{}, false
-			}
-			*to = append(*to, path)
+	kept := repository{top: r.top, common: r.common, write: map[string]confine.Kind{}, reason: "the workspace's own repository"}
+	for _, path := range append(slices.Collect(maps.Keys(r.write)), r.read...) {
+		real, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil || real != path || privatePath(path) || policy.Allows(path, true) {
+			return repository{}, false
+		}
+		if kind, write := r.write[path]; write {
+			kept.write[path] = kind
+		} else {
+			kept.read = append(kept.read, path)
+		}
+	}
+	for path, kind := range kept.write {
+		if link := linkBelow(path); kind == confine.GitData && link != "" {
+			kept.write, kept.reason = nil, kept.reason+", read only because of "+link
+			break
 		}
 	}
 	return kept, true
+}
+
+// maxLinkWalk bounds how many entries of git's are looked at for links.
+const maxLinkWalk = 100_000
+
+// linkBelow finds a link below a directory, or another thing that is neither file
+// nor directory: git follows one to wherever it leads when it writes. "" for none.
+func linkBelow(dir string) (found string) {
+	seen := 0
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if seen++; err == nil && seen <= maxLinkWalk && (entry.IsDir() || entry.Type().IsRegular()) {
+			return nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // git removes its locks
+		}
+		found = path
+		return fs.SkipAll
+	})
+	if err != nil {
+		return dir
+	}
+	return found
 }
 
 // privatePath reports whether a path lies in what servers make for their commands:
@@ -113,15 +149,16 @@ func linkedRepository(top, workspace string, policy confine.Policy) (r repositor
 		if !ok || err != nil || filepath.Dir(gitDir) != filepath.Join(common, "worktrees") {
 			return r, false
 		}
-		r.read = append(r.read, common)
-		r.write = []string{gitDir}
-		for _, part := range []string{"objects", "refs", "logs"} {
-			r.write = append(r.write, filepath.Join(common, part))
+		r.read, r.common = append(r.read, common), common
+		if !privatePath(common) && !policy.Allows(common, true) { // trusted refuses others
+			_ = os.MkdirAll(filepath.Join(common, "logs", "refs"), 0o777) // as git does; logs/HEAD is not the worktree's
 		}
+		r.write = map[string]confine.Kind{gitDir: confine.GitData, filepath.Join(common, "objects"): confine.GitObjects,
+			filepath.Join(common, "refs"): confine.GitData, filepath.Join(common, "logs", "refs"): confine.GitData}
 		return r, true
 	}
 	if config, ok := readHost(policy, filepath.Join(gitDir, "config")); ok && worktreeOf(string(config), gitDir) == top {
-		r.read = append(r.read, gitDir)
+		r.read, r.common = append(r.read, gitDir), gitDir
 		return r, true
 	}
 	return r, false

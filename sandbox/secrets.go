@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 )
 
 // A variable is withheld from commands when a word of its name is one of these;
 // words end at underscores and where the case changes.
-var secretWords = []string{"KEY", "TOKEN", "SECRET", "PASS", "PASSWD", "PASSWORD", "PASSPHRASE", "PWD", "PAT",
+var secretWords = []string{"KEY", "TOKEN", "SECRET", "PASS", "PASSWD", "PASSWORD", "PASSPHRASE", "PWD", "PW", "PSWD", "PAT", "JWT",
 	"CREDENTIAL", "AUTH", "COOKIE"}
 
 // A word that ends in one of these is one too: PGPASSWORD, SSHPASS, APIKEY.
@@ -19,7 +21,7 @@ var secretEnds = []string{"PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "TOKEN",
 
 // Whatever their words: what is never withheld, what always is.
 var (
-	plainNames     = []string{"PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CA_BUNDLE"}
+	plainNames     = []string{"PATH", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CA_BUNDLE"}
 	plainPrefixes  = []string{"GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_KEY_"}
 	secretPrefixes = []string{"AWS_", "PERSTACK_BASE_"}
 )
@@ -38,7 +40,7 @@ func looksSecret(name, value string) bool {
 	case slices.ContainsFunc(secretPrefixes, begins), slices.ContainsFunc(wordsOf(name), isSecretWord):
 		return true
 	}
-	return passwordInURL.MatchString(value)
+	return passwordInURL.MatchString(value) || settings.HasToken(value)
 }
 
 func isSecretWord(word string) bool {
@@ -113,7 +115,7 @@ func (s *Shell) Unset(names, value string) string {
 	return "for perstack_n in " + names + "; do case _${perstack_n}_ in\n" +
 		strings.Join(plain, "|") + ") ;;\n" +
 		strings.Join(secret, "|") + ") builtin unset \"$perstack_n\" 2>/dev/null || builtin : ;;\n" +
-		"*) case " + value + " in *://*:*@*) builtin unset \"$perstack_n\" 2>/dev/null || builtin : ;; esac ;;\n" +
+		"*) case " + value + " in *://*:*@*|" + strings.Join(settings.TokenPatterns(), "|") + ") builtin unset \"$perstack_n\" 2>/dev/null || builtin : ;; esac ;;\n" +
 		"esac; done; builtin unset perstack_n\n"
 }
 

@@ -38,3 +38,30 @@ func TestScriptsWithoutSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestTokensInValues: what is a secret by its form is one under any name.
+func TestTokensInValues(t *testing.T) {
+	for _, value := range []string{
+		"ghp_SECRETSECRETSECRET12", "AUTHORIZATION: basic U0VDUkVU", "'http.extraheader=Authorization: Basic x'",
+		"eyJhbGciOiJI.eyJzdWIiOiIx.sig", "-----BEGIN RSA PRIVATE KEY-----\nx", "https://hooks.slack.com/services/T0/B0/x",
+		"Server=x;User=sa;Password=SECRET;", "jdbc:mysql://h/db?user=u&password=SECRET",
+	} {
+		if !looksSecret("CONN", value) {
+			t.Errorf("not withheld: %s", value)
+		}
+	}
+	for _, value := range []string{"https://proxy.golang.org,direct", "/usr/share/sk-fonts", "a=b", "sk-SK.UTF-8", "PWD=", "postgres://u@h/db",
+		"/gnu/store/x-glibc-utf8-locales-2.35/lib/locale", "/opt/sk-learn-contrib-tools/bin", "https://pypi-mirror-internal-corp/simple"} {
+		if looksSecret("CONN", value) {
+			t.Errorf("withheld: %s", value)
+		}
+	}
+	if looksSecret("PATH", "/x/ghp_SECRETSECRETSECRET12") {
+		t.Error("PATH is withheld: no program would be found")
+	}
+	for _, name := range []string{"SMTP_PW", "DB_PSWD", "CI_JOB_JWT"} {
+		if !looksSecret(name, "x") {
+			t.Errorf("not withheld: %s", name)
+		}
+	}
+}

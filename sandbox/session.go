@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -35,9 +36,12 @@ func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 	}
 	key := fmt.Sprintf("%q %q", read, write)
 	if s.wider[key] == nil {
+		if err := descriptorRoom(c.null); err != nil {
+			return nil, err
+		}
 		cage, err := c.confinement.cage(cageFor{s.dir, read, write})
 		if err != nil {
-			return nil, err
+			return nil, noRoom(err)
 		}
 		s.retire(maxWider)
 		s.wider[key] = cage
@@ -63,17 +67,22 @@ func (s *session) make(c *Commands) error {
 	if err := c.confinement.refuse(); err != nil {
 		return err
 	}
+	if s.cage != nil && s.cage.Fallen() {
+		s.unguarded()
+	}
 	if s.dir != nil && s.dir.whole() {
-		if s.cage != nil || !c.confinement.confined() {
+		if s.cage != nil && !s.cage.stale() || !c.confinement.confined() {
 			return nil // where making the cage failed, it is tried again: nothing runs without
 		}
-		return s.confine(c)
+		return s.confine(c, nil)
 	}
+	var cage *cage
 	if s.dir == nil || s.dir.fill() != nil {
-		dir, err := c.confinement.newSessionDir()
+		dir, first, err := c.newSession()
 		if err != nil {
 			return err
 		}
+		cage = first
 		s.removeDir(c.guard)
 		s.dir, s.tmp = dir, dir.tmp()
 		env := c.env()
@@ -81,14 +90,32 @@ func (s *session) make(c *Commands) error {
 			env = addMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
 		}
 		s.env = s.private(env, c.confinement.confined())
+		if c.confinement.confined() && c.confinement.decision.tier == Threads {
+			s.env = javaTemp(s.env, s.tmp) // in namespaces /tmp is the session's own
+		}
 		c.guard.dirBegins(dir.path)
 	}
-	return s.confine(c)
+	return s.confine(c, cage)
 }
 
-// confine makes the session's cage. A directory that was made again is another
-// one to the kernel, so its cage is made again too.
-func (s *session) confine(c *Commands) (err error) {
+// newSession makes the directory of a session. The first one has a cage already.
+func (c *Commands) newSession() (*sessionDir, *cage, error) {
+	confined := c.confinement.confined()
+	if dir, cage := c.confinement.first(); cage != nil {
+		return dir, cage, nil
+	}
+	if confined {
+		if err := descriptorRoom(c.null); err != nil {
+			return nil, nil, err
+		}
+	}
+	dir, err := c.confinement.newSessionDir(confined)
+	return dir, nil, err
+}
+
+// confine makes the session's cage, unless it is given. A directory that was made
+// again is another one to the kernel, so its cage is made again too.
+func (s *session) confine(c *Commands, made *cage) (err error) {
 	if !c.confinement.confined() {
 		return nil
 	}
@@ -96,8 +123,20 @@ func (s *session) confine(c *Commands) (err error) {
 		s.retired = append(s.retired, s.cage)
 	}
 	s.retire(0)
-	s.cage, err = c.confinement.cage(cageFor{session: s.dir})
-	return err
+	if s.cage = made; made == nil {
+		s.cage, err = c.confinement.cage(cageFor{session: s.dir})
+	}
+	return noRoom(err)
+}
+
+// unguarded ends what runs where the guard of the repository has fallen: it would
+// write what git runs for its user.
+func (s *session) unguarded() {
+	s.retire(0)
+	for _, cage := range append(s.retired, s.cage) {
+		_ = cage.Close()
+	}
+	s.cage, s.retired = nil, nil
 }
 
 // mark is the TMPDIR by which processes of the session are known, empty before the first command.
@@ -122,8 +161,24 @@ func (s *session) private(env []string, home bool) []string {
 	}
 	if home {
 		set["HOME"] = s.dir.home()
+		env = s.privateTerminals(env, set)
 	}
 	return mergeEnv(env, set)
+}
+
+// privateTerminals has tmux and screen keep their sockets in TMPDIR, and forget those
+// of the user's own, in which the server may have been started: both are out of reach.
+func (s *session) privateTerminals(env []string, set map[string]string) []string {
+	set["TMUX_TMPDIR"], set["SCREENDIR"] = s.tmp, s.tmp
+	return dropEnv(env, []string{"TMUX", "TMUX_PANE", "STY"})
+}
+
+// javaTemp has Java put temporary files in tmp: it knows /tmp only. What the host's
+// variable says comes last, and wins.
+func javaTemp(env []string, tmp string) []string {
+	const name = "JDK_JAVA_OPTIONS"
+	has, _ := getenv(env, name)
+	return mergeEnv(env, map[string]string{name: strings.TrimSpace(`"-Djava.io.tmpdir=` + tmp + `" ` + has)})
 }
 
 // close removes the directories.

@@ -56,8 +56,8 @@ func (e *PrivateDirError) Hint() string {
 var errExposed = errors.New("commands can write there")
 
 // newSessionDir makes the directory of a session, with all that it holds.
-func (c *confinement) newSessionDir() (*sessionDir, error) {
-	place := c.privatePlace()
+func (c *confinement) newSessionDir(confined bool) (*sessionDir, error) {
+	place := c.privatePlace(confined)
 	if place == "" {
 		return nil, &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
 	}
@@ -78,8 +78,8 @@ func (c *confinement) newSessionDir() (*sessionDir, error) {
 
 // privatePlace is the system's directory for temporary files, or another one
 // where commands can write in that; "" when they can write everywhere.
-func (c *confinement) privatePlace() string {
-	if !c.confined() || c.policy().Allows("/", true) {
+func (c *confinement) privatePlace(confined bool) string {
+	if !confined || c.policy().Allows("/", true) {
 		return os.TempDir()
 	}
 	places := []string{os.TempDir(), "/tmp", "/var/tmp"}
@@ -163,19 +163,7 @@ func removeTree(dir string) {
 		return
 	}
 	defer parent.Close()
-	removeAll(parent, name)
-}
-
-// removeAll removes name in a directory that commands cannot write, with all it holds.
-func removeAll(parent *os.Root, name string) {
-	if parent.RemoveAll(name) == nil {
-		return
-	}
-	if root, err := parent.OpenRoot(name); err == nil {
-		makeWritable(root, ".")
-		root.Close()
-	}
-	_ = parent.RemoveAll(name)
+	_ = removeAll(parent, name)
 }
 
 // userTables are /etc/passwd and /etc/group for those who may not see the

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -25,6 +26,8 @@ type Shell struct {
 	nowOnce sync.Once
 	active  sync.WaitGroup
 
+	held registry // what Start has started
+
 	mu      sync.Mutex
 	running map[*job]bool
 	left    []*job // ended, but with processes that run on or hold pipes
@@ -37,49 +40,64 @@ type job struct {
 	tree    tree
 	cage    *cage  // nil: not confined
 	dir     string // where it was started
+	mark    uint64 // what the gate refused before is not its own
 	out     [2]*capture
-	pipes   []*os.File    // our ends
+	pipes   []*os.File    // our ends; when the command has a terminal, its master
+	held    *os.File      // the other end of that, until the program has ended
+	stdin   *os.File      // what a running command's input goes to
+	number  int           // of the terminal
 	drained chan struct{} // closed when no process holds the pipes any more
 	start   string        // the directory of its Startup, "" for none
-	shared  atomic.Bool   // another command of the session ran at some time meanwhile
+	began   time.Time
+	shared  atomic.Bool // another command of the session ran at some time meanwhile
 }
 
 // Run runs one command to its end. A command that fails is a Result; an error
 // means that it was not started: a *StartError, a *PathError for Dir,
 // ErrEnding, or the cause of a context that ended before.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
-	if ctx.Err() != nil {
-		return Result{}, context.Cause(ctx)
-	}
-	if err := c.check(); err != nil {
-		return Result{}, err
-	}
-	j := &job{drained: make(chan struct{})}
-	if err := s.begin(j); err != nil {
+	j, err := s.open(ctx, &c)
+	if err != nil {
 		return Result{}, err
 	}
 	defer s.active.Done()
-	began := time.Now()
-	starting, started := s.until(ctx)
-	err := s.launch(starting, j, &c)
-	cause := context.Cause(starting)
-	started()
 	if j.start != "" {
 		defer s.session.unlay(j.start)
 	}
-	if err != nil {
-		s.forget(j)
-		if cause != nil {
-			err = cause
-		}
-		return Result{}, err
-	}
 	res := s.follow(ctx, j, &c)
 	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
-	res.Refused = j.refused(res.Stderr) // whatever the exit code: a pipe or "|| true" hides it
-	res.Duration = time.Since(began)
-	s.settle(j)
+	s.settle(j, &res)
 	return res, nil
+}
+
+// open starts a command, which counts as active until the caller says Done.
+func (s *Shell) open(ctx context.Context, c *Command) (*job, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	j := &job{drained: make(chan struct{}), began: time.Now()}
+	if err := s.begin(j); err != nil {
+		return nil, err
+	}
+	starting, started := s.until(ctx)
+	err := s.launch(starting, j, c)
+	cause := context.Cause(starting)
+	started()
+	if err == nil {
+		return j, nil
+	}
+	if j.start != "" {
+		s.session.unlay(j.start)
+	}
+	s.forget(j)
+	s.active.Done()
+	if cause != nil {
+		err = cause
+	}
+	return nil, err
 }
 
 // until is a context that ends with ctx, or with [ErrEnding] when the session does.
@@ -188,32 +206,24 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// spawn opens the pipes that are needed and starts the program.
+// spawn opens the streams that are needed and starts the program.
 func (s *Shell) spawn(j *job, c *Command, l launch) error {
 	l.files = [3]*os.File{s.c.null, s.c.null, s.c.null}
-	var theirs []*os.File
+	streams := j.openPipes
+	if c.Terminal != nil {
+		streams = j.openTerminal
+	}
+	theirs, err := streams(c, &l)
 	defer func() {
 		for _, f := range theirs {
 			_ = f.Close()
 		}
 	}()
-	for i, wanted := range [3]bool{c.Stdin != nil, c.Stdout, c.Stderr} {
-		if !wanted {
-			continue
-		}
-		read, write, err := os.Pipe()
-		if err != nil {
-			j.hangUp()
-			return err
-		}
-		if i == 0 {
-			read, write = write, read
-		}
-		l.files[i] = write
-		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
+	if err != nil {
+		j.hangUp()
+		return err
 	}
-	j.cage, j.dir = l.cage, l.dir
-	var err error
+	j.cage, j.dir, j.mark = l.cage, l.dir, l.cage.mark()
 	if j.tree, err = s.starter(l).start(l); err != nil {
 		j.hangUp()
 		return startError(c, l, err)
@@ -229,49 +239,6 @@ func (s *Shell) starter(l launch) starter {
 	}
 	return groupStarter{s.c.guard}
 }
-
-// connect feeds stdin and drains the output until no process holds the pipes.
-func (s *Shell) connect(j *job, c *Command) {
-	pipes := j.pipes
-	if c.Stdin != nil {
-		stdin := pipes[0]
-		pipes = pipes[1:]
-		go func() {
-			_, _ = stdin.Write(c.Stdin) // a program need not read it all
-			_ = stdin.Close()
-		}()
-	}
-	keep := c.Keep
-	if keep <= 0 {
-		keep = s.c.limits.OutputBytes
-	}
-	var readers atomic.Int32
-	readers.Store(1)
-	done := func() {
-		if readers.Add(-1) == 0 {
-			close(j.drained)
-			s.prune() // the last survivor may have been reaped already
-		}
-	}
-	for i, wanted := range [2]bool{c.Stdout, c.Stderr} {
-		if wanted {
-			f, to := pipes[0], &capture{keep: keep, latest: c.Tail}
-			pipes, j.out[i] = pipes[1:], to
-			readers.Add(1)
-			go func() { defer done(); drain(f, to) }()
-		}
-	}
-	done()
-}
-
-func (j *job) hangUp() {
-	for _, f := range j.pipes {
-		_ = f.Close()
-	}
-}
-
-// buffers are what pipes are emptied into: as large as a pipe is.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
 
 // follow waits for the end of the program, or brings it about.
 func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
@@ -297,7 +264,7 @@ func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
 		res.Cancelled = true
 	}
 	if res.TimedOut || res.Cancelled {
-		end(s.now, s.c.limits.KillGrace, j.tree)
+		end(s.now, s.c.limits.KillGrace, syscall.SIGTERM, j.tree)
 		how = ending{code: 128 + int(syscall.SIGKILL), signal: "SIGKILL"}
 		select {
 		case how = <-ended:
@@ -305,6 +272,9 @@ func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
 		}
 	}
 	res.ExitCode, res.Signal = how.code, how.signal
+	if j.held != nil {
+		_ = j.held.Close() // the output ends with the last process that has the terminal
+	}
 	s.awaitPipes(j)
 	return res
 }
@@ -343,17 +313,24 @@ func (j *job) over() bool {
 	}
 }
 
-// refused tells what the sandbox kept a failed command from.
-func (j *job) refused(stderr Output) []string {
+// refused tells what the sandbox kept a command from.
+func (j *job) refused(stdout, stderr Output) []string {
 	t, ok := j.tree.(confinedTree)
 	if !ok {
 		return nil
 	}
-	return j.cage.explain(j.dir, ValidText(stderr.Head)+ValidText(stderr.Tail), t.refusals())
+	said := ValidText(stderr.Head) + ValidText(stderr.Tail)
+	if more := confine.Complaints(ValidText(stdout.Head) + ValidText(stdout.Tail)); more != "" {
+		said += "\n" + more
+	}
+	return j.cage.explain(j.dir, said, j.cage.since(j.mark), t.refusals())
 }
 
-// settle lets go of an ended command, or keeps it until its survivors end.
-func (s *Shell) settle(j *job) {
+// settle completes the result of an ended command and lets go of it, or keeps it
+// until its survivors end.
+func (s *Shell) settle(j *job, res *Result) {
+	res.Refused = j.refused(res.Stdout, res.Stderr) // whatever the exit code: a pipe or "|| true" hides it
+	res.Duration = time.Since(j.began)
 	over := j.over()
 	s.mu.Lock()
 	delete(s.running, j)
@@ -418,6 +395,7 @@ func (s *Shell) Close() error {
 		s.active.Wait()
 		s.endLeft(last) // what the last commands left
 	}
+	s.held.close()
 	s.session.close(s.c.guard)
 	s.c.mu.Lock()
 	delete(s.c.shells, s)
@@ -437,7 +415,7 @@ func (s *Shell) endLeft(last bool) {
 	for _, j := range left {
 		trees = append(trees, j.tree)
 	}
-	end(s.now, s.c.limits.KillGrace, trees...)
+	end(s.now, s.c.limits.KillGrace, syscall.SIGTERM, trees...)
 	for _, j := range left {
 		j.tree.release()
 		j.hangUp()

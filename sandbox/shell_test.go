@@ -24,17 +24,17 @@ import (
 )
 
 // TestOtherTiers runs the tests of commands once more, as on a machine whose
-// kernel confines nothing, and in namespaces.
+// kernel confines nothing, and as on one that permits no namespaces.
 func TestOtherTiers(t *testing.T) {
 	if os.Getenv(testMode) != "" || testing.Short() {
 		t.Skip("once is enough")
 	}
-	for _, mode := range []Mode{Off, Isolate} {
+	for _, mode := range []Mode{Off, Landlock} {
 		t.Run(string(mode), func(t *testing.T) {
-			if mode == Isolate {
-				isolatedShell(t, Config{})
+			if mode == Landlock {
+				confinedShell(t, Config{})
 			}
-			cmd := exec.Command(os.Args[0], "-test.run", "^Test(RunResults|StartErrors|PrivateDirectories|TimeoutEnds|CancelAnd|KillHas|Survivors|Watchdog|Flood|ManyAtOnce|NothingLeaks|OtherChildren|FreshlyWritten)")
+			cmd := exec.Command(os.Args[0], "-test.run", "^Test(RunResults|StartErrors|PrivateDirectories|TimeoutEnds|CancelAnd|KillHas|Survivors|Watchdog|Flood|ManyAtOnce|NothingLeaks|OtherChildren|FreshlyWritten|Running)")
 			cmd.Env = append(os.Environ(), testMode+"="+string(mode))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -90,7 +90,7 @@ var quick = Limits{KillGrace: 300 * time.Millisecond, PipeGrace: 100 * time.Mill
 // gone waits until no process of a session, which is known by its TMPDIR, is left.
 func gone(t testing.TB, tmp string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); living(tmp); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); living(tmp); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			killMarked([]string{tmp}, syscall.SIGKILL)
 			t.Fatal("a process is still there")
@@ -98,8 +98,12 @@ func gone(t testing.TB, tmp string) {
 	}
 }
 
+// living finds processes by their TMPDIR, or by an argument that is it.
 func living(tmp string) bool {
-	return slices.ContainsFunc(processes(), func(p proc.Process) bool { return !p.Dead && marked(p, tmp) })
+	return slices.ContainsFunc(processes(), func(p proc.Process) bool {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
+		return !p.Dead && (marked(p, tmp) || slices.Contains(strings.Split(string(line), "\x00"), tmp))
+	})
 }
 
 // started fails unless a script wrote the id of a process, as that sees it.
@@ -131,7 +135,7 @@ func TestRunResults(t *testing.T) {
 		{"stdin large", Command{Name: "wc", Args: []string{"-c"}, Stdin: make([]byte, 1<<20), Stdout: true}, 0, "", "1048576\n", ""},
 		{"arguments verbatim", Command{Name: "printf", Args: []string{"%s|", "a b", "$X", ""}, Stdout: true}, 0, "", "a b|$X||", ""},
 		{"env wins", Command{Name: "sh", Args: []string{"-c", "echo $HOME $MY_KEY"}, Env: map[string]string{"HOME": "/h", "MY_KEY": "k"}, Stdout: true}, 0, "", "/h k\n", ""},
-		{"base", Command{Name: "/usr/bin/env", Base: []string{"X=1"}, Env: map[string]string{"TMPDIR": "/t", "HOME": "/h"}, Stdout: true}, 0, "", "X=1\nHOME=/h\nTMPDIR=/t\n", ""},
+		{"base", Command{Name: "/usr/bin/env", Args: []string{"-u", "SCREENDIR", "-u", "TMUX_TMPDIR"}, Base: []string{"X=1"}, Env: map[string]string{"TMPDIR": "/t", "HOME": "/h"}, Stdout: true}, 0, "", "X=1\nHOME=/h\nTMPDIR=/t\n", ""},
 		{"path override", Command{Name: "sh", Args: []string{"-c", "echo $PATH"}, Path: "/bin", Env: map[string]string{"PATH": "/none"}, Stdout: true}, 0, "", "/none\n", ""},
 		{"own group", sh("test $(ps -o pgid= -p $$) = $$"), 0, "", "", ""},
 	} {
@@ -333,6 +337,7 @@ func TestWatchdog(t *testing.T) {
 	for name, script := range map[string]string{
 		"group":  `sh -c 'trap "" TERM; echo $$; echo $TMPDIR; exec sleep 60' & sleep 0.3`,
 		"escape": `(setsid sh -c 'echo $$; echo $TMPDIR; exec sleep 60' &) ; sleep 0.3`,
+		"naked":  `(env -i setsid sh -c 'echo $$; echo $0; exec > /dev/null 2>&1; sleep 600; :' "$TMPDIR" &) ; sleep 0.3`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ func TestStartup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer commands.Close()
-	d, err := commands.confinement.newSessionDir()
+	d, err := commands.confinement.newSessionDir(true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,15 +12,16 @@ import (
 
 // A launch is all a starter needs to know.
 type launch struct {
-	path  string
-	argv  []string
-	env   []string
-	dir   string
-	files [3]*os.File     // stdin, stdout, stderr
-	owner *session        // whose private directory marks what escapes the group
-	alone func() bool     // no other command of the session ran meanwhile
-	over  <-chan struct{} // closed: nobody waits for the start any more
-	cage  *cage           // what confines it; nil: nothing does
+	path     string
+	argv     []string
+	env      []string
+	dir      string
+	files    [3]*os.File     // stdin, stdout, stderr
+	owner    *session        // whose private directory marks what escapes the group
+	alone    func() bool     // no other command of the session ran meanwhile
+	over     <-chan struct{} // closed: nobody waits for the start any more
+	cage     *cage           // what confines it; nil: nothing does
+	terminal bool            // the files are a terminal, which it controls
 }
 
 // startError words what the system said when the program was to be started.
@@ -56,12 +57,12 @@ type starter interface {
 
 // A tree is a program and everything it started.
 type tree interface {
-	wait() ending    // blocks until the program itself has ended; called once
-	terminate()      // asks all of it to end
-	kill()           // ends all of it
-	alive() bool     // anything runs; thorough, for while it is being ended
-	survivors() bool // anything is known to run on; cheap, for after a normal end
-	release()        // it is over, nothing of it is signalled any more
+	wait() ending          // blocks until the program itself has ended; called once
+	signal(syscall.Signal) // to all of it
+	kill()                 // ends all of it
+	alive() bool           // anything runs; thorough, for while it is being ended
+	survivors() bool       // anything is known to run on; cheap, for after a normal end
+	release()              // it is over, nothing of it is signalled any more
 }
 
 // A confinedTree is one that the kernel keeps together.
@@ -77,10 +78,10 @@ type ending struct {
 	signal string
 }
 
-// end asks trees to end, and after the grace period, or once now is closed, kills what is left.
-func end(now <-chan struct{}, grace time.Duration, trees ...tree) {
+// end sends trees the signal that asks them to end, and after the grace period, or once now is closed, kills what is left.
+func end(now <-chan struct{}, grace time.Duration, ask syscall.Signal, trees ...tree) {
 	for _, t := range trees {
-		t.terminate()
+		t.signal(ask)
 	}
 	deadline := time.NewTimer(grace)
 	defer deadline.Stop()

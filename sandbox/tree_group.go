@@ -17,18 +17,18 @@ func (escapees) forget() {}
 
 func (g *group) alive() bool { return proc.Signal(-g.pid, 0) == nil }
 
-func (g *group) signal(sig syscall.Signal) bool { return proc.Signal(-g.pid, sig) == nil }
+func (g *group) reach(sig syscall.Signal) bool { return proc.Signal(-g.pid, sig) == nil }
 
 type strays struct {
 	tmp string
 	all bool
 }
 
-func (strays) wait() ending    { return ending{} }
-func (strays) terminate()      {}
-func (strays) kill()           {}
-func (strays) alive() bool     { return false }
-func (strays) survivors() bool { return false }
-func (strays) release()        {}
+func (strays) wait() ending          { return ending{} }
+func (strays) signal(syscall.Signal) {}
+func (strays) kill()                 {}
+func (strays) alive() bool           { return false }
+func (strays) survivors() bool       { return false }
+func (strays) release()              {}
 
 func killMarked([]string, syscall.Signal) {}

@@ -17,9 +17,10 @@ func marked(p proc.Process, tmp string) bool {
 	return slices.Contains(proc.Environ(p.PID), "TMPDIR="+tmp)
 }
 
-// orphan reports whether p was left to this process by a command and belongs to no known group.
+// orphan reports whether p was left to this process by a command and belongs to no group that is not over.
 func orphan(p proc.Process) bool {
-	return p.Parent == os.Getpid() && !proc.Known(p.PID) && !proc.Known(p.Group) && proc.Orphan(p.PID)
+	_, grouped := groups.Load(p.Group)
+	return !grouped && p.Parent == os.Getpid() && !proc.Known(p.PID) && proc.Orphan(p.PID)
 }
 
 // processes are those of the machine, with all of our own children among them known.
@@ -68,8 +69,8 @@ func (g *group) members() []proc.Process {
 
 func (g *group) alive() bool { return len(g.members()) > 0 }
 
-// signal reaches every member; false when there is none.
-func (g *group) signal(sig syscall.Signal) bool {
+// reach signals every member; false when there is none.
+func (g *group) reach(sig syscall.Signal) bool {
 	members := g.members()
 	if !g.reaped.Load() {
 		_ = proc.Signal(-g.pid, sig)
@@ -100,11 +101,11 @@ func (s strays) members() []proc.Process {
 	return living
 }
 
-func (s strays) wait() ending    { return ending{} }
-func (s strays) terminate()      { signalAll(s.members(), unix.SIGTERM) }
-func (s strays) alive() bool     { return len(s.members()) > 0 }
-func (s strays) survivors() bool { return s.alive() }
-func (s strays) release()        {}
+func (s strays) wait() ending              { return ending{} }
+func (s strays) signal(sig syscall.Signal) { signalAll(s.members(), sig) }
+func (s strays) alive() bool               { return len(s.members()) > 0 }
+func (s strays) survivors() bool           { return s.alive() }
+func (s strays) release()                  {}
 
 func (s strays) kill() {
 	for range 50 {

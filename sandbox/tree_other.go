@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 )
 
 // Without process groups a tree is the program alone.
@@ -34,23 +35,23 @@ func (s *single) wait() ending {
 	return ending{code: state.ExitCode()}
 }
 
-func (s *single) terminate()    { _ = s.p.Kill() }
-func (s *single) kill()         { _ = s.p.Kill() }
-func (s *single) alive() bool   { return !s.ended.Load() }
-func (*single) survivors() bool { return false }
-func (*single) release()        {}
+func (s *single) signal(syscall.Signal) { _ = s.p.Kill() }
+func (s *single) kill()                 { _ = s.p.Kill() }
+func (s *single) alive() bool           { return !s.ended.Load() }
+func (*single) survivors() bool         { return false }
+func (*single) release()                {}
 
 type strays struct {
 	tmp string
 	all bool
 }
 
-func (strays) wait() ending    { return ending{} }
-func (strays) terminate()      {}
-func (strays) kill()           {}
-func (strays) alive() bool     { return false }
-func (strays) survivors() bool { return false }
-func (strays) release()        {}
+func (strays) wait() ending          { return ending{} }
+func (strays) signal(syscall.Signal) {}
+func (strays) kill()                 {}
+func (strays) alive() bool           { return false }
+func (strays) survivors() bool       { return false }
+func (strays) release()              {}
 
 // mayExecute goes by the endings that the system runs.
 func mayExecute(file string) bool {

@@ -14,7 +14,8 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// groupStarter starts a program in a process group of its own.
+// groupStarter starts a program in a session, and so a process group, of its own: in
+// the server's session it could join the groups of other programs.
 //
 // Pdeathsig would be the obvious way to bind children to the server, but it
 // fires when the thread that forked ends, and Go ends threads at will. The
@@ -37,11 +38,16 @@ func newGroup(l launch, guard *watchdog) *group {
 	return &group{launch: l, guard: guard, born: proc.Ticks()}
 }
 
+// groups are those that are not over, by their ids.
+var groups sync.Map
+
 // begin starts the leader from the calling thread.
 func (g *group) begin() (pid int, err error) {
 	fds := [3]uintptr{g.files[0].Fd(), g.files[1].Fd(), g.files[2].Fd()}
-	attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: &syscall.SysProcAttr{Setpgid: true}}
-	g.pid, err = forkExec(g.path, g.argv, attr)
+	attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: &syscall.SysProcAttr{Setsid: true, Setctty: g.terminal}} // which is stdin
+	if g.pid, err = forkExec(g.path, g.argv, attr); err == nil {
+		groups.Store(g.pid, g)
+	}
 	return g.pid, err
 }
 
@@ -92,12 +98,12 @@ func signalName(n syscall.Signal) string {
 	return n.String()
 }
 
-func (g *group) terminate() { g.signal(unix.SIGTERM) }
+func (g *group) signal(sig syscall.Signal) { g.reach(sig) }
 
 // kill goes on until a look at the processes finds none of the tree.
 func (g *group) kill() {
 	for range 50 {
-		if !g.signal(unix.SIGKILL) {
+		if !g.reach(unix.SIGKILL) {
 			return
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -108,7 +114,7 @@ func (g *group) survivors() bool { return proc.Signal(-g.pid, 0) == nil }
 
 func (g *group) release() {
 	g.once.Do(func() {
-		proc.Release(g.pid)
+		groups.CompareAndDelete(g.pid, g)
 		if g.guard != nil {
 			g.guard.groupEnds(g.pid)
 		}

@@ -23,7 +23,7 @@ func TestUsers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen := strings.Contains(out, string(real)); seen != (s.c.confinement.tier == Threads) {
+		if seen := strings.Contains(out, string(real)); seen != (s.c.confinement.decision.tier == Threads) {
 			t.Errorf("the machine's users are seen: %v\n%s", seen, out)
 		}
 		for _, script := range []string{"cat /etc/shadow", "echo x >> /etc/passwd", "rm /etc/passwd", "mv /etc/passwd /etc/x", "umount /etc/passwd"} {

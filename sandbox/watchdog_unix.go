@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -24,20 +23,27 @@ import (
 // It is not called like the program: what ends servers by their name spares it.
 const watchdogName = "command-watchdog"
 
+// markVar and serverVar tell it the mark that all commands of the server have, and
+// the server's process id.
+const (
+	markVar   = "COMMAND_MARK"
+	serverVar = "COMMAND_SERVER"
+)
+
 // hooked is set once the program has called Helpers: only then may it be
 // executed again, for otherwise a second server would start.
 var hooked bool
 
-// Helpers must be the first call of main (and of TestMain): in the processes
-// that a [Commands] starts to help it, it does their work and never returns, in
-// every other it returns at once. One of them ends all commands when the server
-// has died, however it died; others make namespaces.
+// Helpers must be the first call of main (and of TestMain): in the process that a
+// [Commands] starts to end all commands when the server has died, however it died,
+// it does that work and never returns, in every other it returns at once.
 func Helpers() {
-	confine.Stage()
 	hooked = true
 	if len(os.Args) == 1 && os.Args[0] == watchdogName {
 		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
-		heed(os.Stdin).endAll(DefaultLimits.KillGrace)
+		mark, _ := strconv.ParseUint(os.Getenv(markVar), 10, 64)
+		server, _ := strconv.Atoi(os.Getenv(serverVar))
+		heed(os.Stdin).endAll(proc.Mark(mark), server, DefaultLimits.KillGrace)
 		os.Exit(0)
 	}
 }
@@ -84,7 +90,7 @@ func runWatchdog(stdin *os.File) {
 	pid, err := proc.Start(func() (int, error) {
 		return syscall.ForkExec(exe, []string{watchdogName}, &syscall.ProcAttr{
 			Dir:   "/",
-			Env:   []string{"GOMAXPROCS=1"},
+			Env:   []string{"GOMAXPROCS=1", fmt.Sprintf("%s=%d", markVar, proc.OwnMark()), fmt.Sprintf("%s=%d", serverVar, os.Getpid())},
 			Files: []uintptr{stdin.Fd(), null.Fd(), null.Fd()},
 			Sys:   &syscall.SysProcAttr{Setsid: true},
 		})
@@ -94,7 +100,6 @@ func runWatchdog(stdin *os.File) {
 	}
 	_ = stdin.Close()
 	_, _ = proc.Wait(pid)
-	proc.Release(pid)
 }
 
 func (w *watchdog) say(line string) {
@@ -150,8 +155,9 @@ func note[K comparable](set map[K]bool, key K, sign string) {
 }
 
 // endAll asks everything to end, and after the grace period kills it and
-// removes the private directories.
-func (c charge) endAll(grace time.Duration) {
+// removes the private directories. Who was forked during a look at the processes
+// is found by the next.
+func (c charge) endAll(mark proc.Mark, server int, grace time.Duration) {
 	if len(c.groups)+len(c.dirs) == 0 {
 		return
 	}
@@ -161,8 +167,33 @@ func (c charge) endAll(grace time.Duration) {
 		}
 	}
 	c.signal(unix.SIGKILL)
+	if orphaned(server) {
+		killBearers(mark)
+	}
 	for dir := range c.dirs {
 		removeTree(dir)
+	}
+}
+
+// orphaned reports whether the server has died. One that lives on has only closed
+// the line: the mark is that of all of its commands, and its own while it starts one.
+func orphaned(server int) bool {
+	for begun := time.Now(); os.Getppid() == server; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > time.Second { // a process that ends hangs up first
+			return false
+		}
+	}
+	return true
+}
+
+func killBearers(mark proc.Mark) {
+	const looks, most = 5, 30 * time.Second
+	for empty, begun := 0, time.Now(); empty < looks && time.Since(begun) < most; time.Sleep(time.Millisecond) {
+		empty++
+		for _, pid := range mark.Bearers() {
+			_ = proc.Signal(pid, unix.SIGKILL) // gone is as good
+			empty = 0
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ type Workdir struct {
 func (w *Workdir) Close() {
 	w.close.Do(func() {
 		_ = w.FS.Close()
-		removeAll(w.top, w.name)
+		_ = removeAll(w.top, w.name)
 		_ = removeOpen(w.top, w.name+lockSuffix, w.lock)
 		w.lock.Close()
 	})

@@ -220,7 +220,7 @@ func sweepOne(top *os.Root, dir string) {
 	}
 	defer lock.Close()
 	if lockFile(lock, true) {
-		removeAll(top, dir)
+		_ = removeAll(top, dir)
 		_ = removeOpen(top, dir+lockSuffix, lock)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -132,26 +133,33 @@ func (t *target) replace(data []byte, durable bool) error {
 	return err
 }
 
-// open pins the directory, creating what is missing of it. The "/." keeps it
-// from waiting on a FIFO that took the directory's place.
+// open pins the directory, creating what is missing of it.
 func (t *target) open(dir string) error {
 	var err error
-	if t.dir, err = t.st.root.OpenRoot(dir + "/."); !errors.Is(err, fs.ErrNotExist) {
+	if t.dir, err = t.st.pin(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for i := range len(dir) + 1 {
-		if i < len(dir) && dir[i] != '/' {
-			continue
-		}
-		switch err := t.st.root.Mkdir(dir[:i], 0o777); {
+	if t.dir, err = t.st.pin("."); err != nil {
+		return err
+	}
+	at := 0
+	for name := range strings.SplitSeq(dir, "/") {
+		at += len(name)
+		switch err := t.dir.Mkdir(name, 0o777); {
 		case err == nil:
-			t.made = append(t.made, dir[:i])
+			t.made = append(t.made, dir[:at])
 		case !errors.Is(err, fs.ErrExist):
 			return err
 		}
+		sub, err := enter(t.dir, name)
+		if err != nil {
+			return err
+		}
+		t.dir.Close()
+		t.dir = sub
+		at++ // the slash
 	}
-	t.dir, err = t.st.root.OpenRoot(dir + "/.")
-	return err
+	return nil
 }
 
 // inspect looks at what is there and refuses what may not be replaced.
@@ -201,7 +209,10 @@ func (f *FS) takeBack(targets ...*target) {
 	defer f.parents.Unlock()
 	for _, t := range slices.Backward(targets) {
 		for _, dir := range slices.Backward(t.made) {
-			_ = t.st.root.Remove(dir) // not empty: it is in use by now
+			if in, err := t.st.pin(path.Dir(dir)); err == nil {
+				_ = in.Remove(path.Base(dir)) // not empty: it is in use by now
+				in.Close()
+			}
 		}
 	}
 }

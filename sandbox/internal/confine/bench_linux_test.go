@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // BenchmarkTrue runs the ways to execute true in turn, so that what else the
@@ -67,9 +69,10 @@ func runIn(c *Confiner, cmd *exec.Cmd) error {
 	if _, err := c.Start(starting(cmd)); err != nil {
 		return err
 	}
-	return cmd.Wait()
+	return wait(cmd)
 }
 
+// starting is what Start takes to run cmd, which wait then collects.
 func starting(cmd *exec.Cmd) func() (int, error) {
 	return func() (int, error) {
 		if err := cmd.Start(); err != nil {
@@ -77,6 +80,12 @@ func starting(cmd *exec.Cmd) func() (int, error) {
 		}
 		return cmd.Process.Pid, nil
 	}
+}
+
+// wait is cmd.Wait for a command that was started confined.
+func wait(cmd *exec.Cmd) error {
+	defer proc.Release(cmd.Process.Pid)
+	return cmd.Wait()
 }
 
 // runTrue runs true in a cell and waits for it.

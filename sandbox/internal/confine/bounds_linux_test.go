@@ -56,7 +56,7 @@ func beBombed(dir string) {
 		all.Wait()
 	}
 	err = d.Kill()
-	_ = bomb.Wait()
+	_ = wait(bomb)
 	fmt.Println("alive:", failed, "of", ran, "failed;", err, len(p.living()), "left")
 	os.Exit(0)
 }

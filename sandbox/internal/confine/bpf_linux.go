@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"slices"
 	"sort"
 
 	"golang.org/x/sys/unix"
@@ -155,7 +156,7 @@ func (p *program) clause(c clause) {
 	for _, k := range c.when {
 		p.emit(opLoad, uint32(offArgs+8*k.arg), 0, 0)
 		if k.in != nil {
-			p.oneOf(k.in, end)
+			p.oneOf(slices.Sorted(slices.Values(k.in)), end)
 			continue
 		}
 		op, val := uint16(opJeq), k.val
@@ -174,23 +175,47 @@ func (p *program) clause(c clause) {
 	p.emit(opRet, c.then, 0, 0)
 }
 
-// oneOf goes on when the loaded word is one of the values, and to end when not.
+// fewValues are compared one by one, more are searched by halves.
+const fewValues = 4
+
+// oneOf goes on when the loaded word is one of the values, which are sorted, and
+// to end when not.
 func (p *program) oneOf(values []uint32, end int) {
-	for i, v := range values {
-		last := len(values) - 1 - i
-		miss := uint8(0)
-		if last == 0 {
-			miss = uint8(end - len(p.code) - 1)
-		}
-		p.emit(opJeq, v, uint8(last), miss)
+	p.among(values, len(p.code)+searchSize(len(values)), end)
+}
+
+// among jumps to hit when the loaded word is one of the values, else to miss.
+func (p *program) among(values []uint32, hit, miss int) {
+	if len(values) > fewValues {
+		mid := len(values) / 2
+		p.emit(opJge, values[mid], uint8(searchSize(mid)), 0)
+		p.among(values[:mid], hit, miss)
+		p.among(values[mid:], hit, miss)
+		return
 	}
+	for i, v := range values {
+		next := len(p.code) + 1
+		otherwise := 0
+		if i == len(values)-1 {
+			otherwise = miss - next
+		}
+		p.emit(opJeq, v, uint8(hit-next), uint8(otherwise))
+	}
+}
+
+// searchSize is how many instructions it takes to look among n values.
+func searchSize(n int) int {
+	if n <= fewValues {
+		return n
+	}
+	return 1 + searchSize(n/2) + searchSize(n-n/2)
 }
 
 func (k cond) size() int {
 	if !k.any && k.mask != 0 {
 		return 3
 	}
-	return 1 + max(1, len(k.in))
+	return 1 + max(1, searchSize(len(k.in)))
 }
 
 // forThread returns a copy of the filter with the thread's id filled in.

@@ -5,6 +5,7 @@ package confine
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -58,7 +59,8 @@ func interpret(t *testing.T, code []unix.SockFilter, arch, nr uint32, args ...ui
 
 func TestFilter(t *testing.T) {
 	here := filterOptions{broker: true, scoped: true, truncate: true}
-	online, inject, old, deaf := here, here, here, here
+	online, inject, old, deaf, gated := here, here, here, here, here
+	gated.gate = true
 	online.network, inject.inject, deaf.broker = true, true, false
 	old.scoped, old.truncate = false, false
 	errno := retErrno
@@ -92,6 +94,16 @@ func TestFilter(t *testing.T) {
 		{"datagram pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK, 0}, errno(unix.EACCES)},
 		{"send", here, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, retAllow},
 		{"fast open", here, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_FASTOPEN | unix.MSG_NOSIGNAL}, errno(unix.EOPNOTSUPP)},
+		{"fast open, with an address", gated, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_FASTOPEN, 0x1000, 16}, errno(unix.EOPNOTSUPP)},
+		{"send to an address", here, unix.SYS_SENDTO, []uint64{3, 0, 0, 0, 0x1000, 16}, retAllow},
+		{"send to an address, behind a gate", gated, unix.SYS_SENDTO, []uint64{3, 0, 0, 0, 0x1000, 16}, retNotify},
+		{"send, behind a gate", gated, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, retAllow},
+		{"receive, behind a gate", gated, unix.SYS_RECVFROM, []uint64{3, 0, 0, 0}, retAllow},
+		{"receive from, behind a gate", gated, unix.SYS_RECVFROM, []uint64{3, 0, 0, 0, 0x1000, 0x2000}, retNotify},
+		{"udp, behind a gate", gated, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, retNotify},
+		{"by a device, behind a gate", gated, unix.SYS_SETSOCKOPT, []uint64{3, unix.SOL_SOCKET, unix.SO_BINDTODEVICE}, errno(unix.ENOPROTOOPT)},
+		{"by a header, behind a gate", gated, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IPV6, unix.IPV6_RTHDR}, retNotify},
+		{"no delay, behind a gate", gated, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_TCP, unix.TCP_NODELAY}, retAllow},
 		{"no delay", here, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_TCP, unix.TCP_NODELAY}, retAllow},
 		{"reuse", here, unix.SYS_SETSOCKOPT, []uint64{3, 7<<32 | unix.SOL_SOCKET, unix.SO_REUSEADDR}, retAllow},
 		{"last of a list", here, unix.SYS_SETSOCKOPT, []uint64{3, unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT}, retAllow},
@@ -112,6 +124,21 @@ func TestFilter(t *testing.T) {
 		{"ioctl", here, unix.SYS_IOCTL, []uint64{0, unix.TCGETS}, retAllow},
 		{"tiocsti", here, unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, errno(unix.EPERM)},
 		{"tiocsti, high word", here, unix.SYS_IOCTL, []uint64{0, 1<<32 | unix.TIOCSTI}, errno(unix.EPERM)},
+		{"ioctl, high word", here, unix.SYS_IOCTL, []uint64{0, 1<<32 | unix.TIOCGWINSZ}, retAllow},
+		{"share blocks", here, unix.SYS_IOCTL, []uint64{0, unix.FICLONE}, retAllow},
+		{"share blocks of a file open to read", here, unix.SYS_IOCTL, []uint64{0, unix.FIDEDUPERANGE}, errno(unix.ENOTTY)},
+		{"inode flags", here, unix.SYS_IOCTL, []uint64{0, unix.FS_IOC_SETFLAGS}, errno(unix.EOPNOTSUPP)},
+		{"console", here, unix.SYS_IOCTL, []uint64{0, unix.TIOCLINUX}, errno(unix.EPERM)},
+		{"make a subvolume", here, unix.SYS_IOCTL, []uint64{0, subvolumeCreate}, errno(unix.ENOTTY)},
+		{"lock", here, unix.SYS_FCNTL, []uint64{0, unix.F_OFD_SETLKW}, retAllow},
+		{"lease", here, unix.SYS_FCNTL, []uint64{0, unix.F_SETLEASE, unix.F_WRLCK}, errno(unix.EAGAIN)},
+		{"delegation", here, unix.SYS_FCNTL, []uint64{0, unix.F_SETDELEG}, errno(unix.EINVAL)},
+		{"hint", here, unix.SYS_FCNTL, []uint64{0, unix.F_SET_RW_HINT}, errno(unix.EINVAL)},
+		{"owner", here, unix.SYS_FCNTL, []uint64{0, unix.F_SETOWN, 5}, retAllow},
+		{"owner, the starter", here, unix.SYS_FCNTL, []uint64{0, unix.F_SETOWN, 4242}, errno(unix.EPERM)},
+		{"owner, unscoped", old, unix.SYS_FCNTL, []uint64{0, unix.F_SETOWN, 5}, errno(unix.EPERM)},
+		{"owner of another kind", here, unix.SYS_FCNTL, []uint64{0, unix.F_SETOWN_EX}, errno(unix.EINVAL)},
+		{"pair of another family", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC, unix.SOCK_STREAM, 0}, errno(unix.EACCES)},
 		{"kill", here, unix.SYS_KILL, []uint64{77, 9}, retNotify},
 		{"kill own group", here, unix.SYS_KILL, []uint64{0, 9}, retAllow},
 		{"kill all", here, unix.SYS_KILL, []uint64{minus1, 9}, retAllow},
@@ -158,6 +185,28 @@ func TestFilterIsShort(t *testing.T) {
 	}
 	if len(code) > 4096 {
 		t.Errorf("%d instructions are more than the kernel takes", len(code))
+	}
+}
+
+// TestOneOf compares the search among values with a plain one.
+func TestOneOf(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for n := range 120 {
+		in := make([]uint32, n+1)
+		for i := range in {
+			in[i] = rng.Uint32N(300)
+		}
+		code := assemble(auditArch, 9, []rule{{nr: 1, otherwise: retErrno(unix.EPERM), clauses: []clause{
+			{when: []cond{{arg: 1, in: in}, {arg: 0, val: 7}}, then: retNotify}}}})
+		for v := range uint32(302) {
+			want := retErrno(unix.EPERM)
+			if slices.Contains(in, v) {
+				want = retNotify
+			}
+			if got, _ := interpret(t, code, auditArch, 1, 7, uint64(v)); got != want {
+				t.Fatalf("%d in %v: %#x, want %#x", v, in, got, want)
+			}
+		}
 	}
 }
 

@@ -68,8 +68,9 @@ type broker struct {
 	kept   keptSockets
 }
 
-// maxQuestions bounds how many questions of one domain are worked on at once.
-const maxQuestions = 64
+// maxQuestions bounds how many questions of one domain are at hand. Few of them
+// are worked on at once: see seats.
+const maxQuestions = 128
 
 func newBroker(d *Domain) *broker {
 	_ = unix.SetNonblock(d.listener, true)
@@ -100,7 +101,10 @@ func (b *broker) serve() {
 		}
 		b.slots <- struct{}{}
 		go func() {
-			b.respond(&question{notification: n, broker: b})
+			q := &question{notification: n, broker: b}
+			q.sit()
+			b.respond(q)
+			q.leave()
 			<-b.slots
 		}()
 	}

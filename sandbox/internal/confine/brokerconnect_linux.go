@@ -10,7 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (q *question) connect() answer {
+func (q *question) tryConnect() answer {
+	if l := q.lookupOf(q.arg(0)); l != nil {
+		return q.connectLookup(l)
+	}
 	raw, family, e := q.address()
 	if e != 0 {
 		return fail(e)
@@ -21,13 +24,18 @@ func (q *question) connect() answer {
 	}
 	var a answer
 	defer func() { release(a.err == 0 || a.err == unix.EINPROGRESS) }()
+	c := q.broker.domain.confiner
 	switch domain := domainOf(sock); {
 	case domain == unix.AF_UNIX && family == unix.AF_UNIX:
 		a = q.connectUnix(sock, raw)
 	case domain == unix.AF_NETLINK:
 		a = q.connectNetlink(sock, raw)
-	case q.broker.domain.confiner.policy.Network && domain != unix.AF_UNIX:
+	case c.policy.Network && domain != unix.AF_UNIX:
 		a = q.connectAnywhere(sock, raw)
+	case c.gate != nil && domain == unix.AF_UNIX:
+		a = fail(unix.EAFNOSUPPORT)
+	case c.gate != nil && family != unix.AF_UNSPEC:
+		a = q.connectOutward(sock, raw)
 	case family == unix.AF_INET || family == unix.AF_INET6:
 		a = q.connectLoopback(sock, raw)
 	default:
@@ -58,16 +66,19 @@ func (q *question) connectLoopback(sock int, raw []byte) answer {
 	}
 	at, ours, others := q.broker.domain.confiner.ports.find(to.Port(), ip, domainOf(sock))
 	if others {
-		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+
-			", where a server outside the session listens", permitNetworkFlag)
+		permit := permitNetworkFlag
+		if q.broker.domain.confiner.gate != nil {
+			permit = permitElsewhere
+		}
+		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+outsideListener, permit)
 	}
 	if !ours {
 		return fail(unix.ECONNREFUSED)
 	}
 	if steered(sock) {
-		return q.refuse(unix.EACCES, "connect by a socket that does not send to the address it is given", permitNetworkFlag)
+		return q.refuse(unix.EACCES, "connect by a socket that does not send to the address it is given", q.permitNetwork())
 	}
-	return failed(q.rawConnect(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(at, to.Port()))))
+	return q.connectHeld(sock, netip.AddrPortFrom(at, to.Port()))
 }
 
 // connectAnywhere connects where the network is open: anywhere but to the server
@@ -83,34 +94,63 @@ func (q *question) connectAnywhere(sock int, raw []byte) answer {
 // brief is how long a connect may block, in which it holds a thread of ours.
 var brief = unix.NsecToTimeval(int64(time.Millisecond))
 
-// waits bounds the connects of all commands that wait for the other side.
-var waits = make(chan struct{}, 512)
+// waitingConnects bounds the connects of one session that wait for the other side,
+// each of which holds a descriptor.
+const waitingConnects = 32
 
 // rawConnect connects for as long as the asker waits, and no longer than its
 // socket says. It asks again and again: between the questions it holds no thread.
+// One connect never waits long, whatever the socket says: the asker can change that.
 func (q *question) rawConnect(sock int, raw []byte) error {
 	flags, err := unix.FcntlInt(uintptr(sock), unix.F_GETFL, 0)
-	if err != nil || flags&unix.O_NONBLOCK != 0 {
-		return connectOnce(sock, raw)
+	if err != nil {
+		return err
 	}
 	limit, err := q.connectBriefly(sock, raw)
-	if !unfinished(err) {
+	if !unfinished(err) || flags&unix.O_NONBLOCK != 0 {
 		return err
 	}
-	select {
-	case waits <- struct{}{}:
-		defer func() { <-waits }()
-	default:
-		return err
+	if !q.waits {
+		return errNoPlace
 	}
 	for began := time.Now(); unfinished(err); _, err = q.connectBriefly(sock, raw) {
 		waited := time.Since(began)
 		if limit > 0 && waited > limit || !q.valid() {
 			return err
 		}
-		time.Sleep(min(max(waited/4, time.Millisecond), 200*time.Millisecond))
+		if q.still != nil && !q.still() {
+			return unix.ECONNREFUSED
+		}
+		q.rest(func() { time.Sleep(min(max(waited/4, time.Millisecond), 200*time.Millisecond)) })
 	}
 	return err
+}
+
+// errNoPlace is the error of a connect that has to wait and has no place for that.
+const errNoPlace = unix.Errno(0xfff)
+
+// connect connects at once, or else as soon as there is a place to wait in. Until
+// then it holds no descriptor, and then everything is judged anew.
+func (q *question) connect() answer {
+	a := q.tryConnect()
+	if a.err != errNoPlace {
+		return a
+	}
+	c := q.broker.domain.confiner
+	for tick := time.NewTicker(200 * time.Millisecond); !q.waits; {
+		q.rest(func() {
+			select {
+			case c.waits <- struct{}{}:
+				q.waits = true
+			case <-tick.C:
+			}
+		})
+		if !q.waits && !q.valid() {
+			return fail(unix.EINTR)
+		}
+	}
+	defer func() { <-c.waits }()
+	return q.tryConnect()
 }
 
 // unfinished is the error of a connect whose time was over.

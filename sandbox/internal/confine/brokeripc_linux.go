@@ -20,6 +20,44 @@ type ipcKind struct {
 	flags    int   // which argument of get
 	command  int   // which argument of ctl
 	commands []int // of ctl, that concern the object named: not all, nor one by its place in a table
+	clock    *ipcClock
+}
+
+// An ipcClock counts how far the numbers of a kind have moved on. A number is made of
+// a place in a table and of how often the table has been gone through, modulo
+// ipcTurns. After that many the number of an object that is gone returns as that of
+// somebody else's, for which a use that was let through before must not arrive.
+type ipcClock struct {
+	mu    sync.Mutex
+	last  int
+	turns int
+}
+
+const (
+	ipcPlaces = 1 << 15
+	ipcTurns  = 1 << 16
+)
+
+// make makes an object and returns the count at it.
+func (c *ipcClock) make(nr int32, args [6]uint64) (id, made int, e unix.Errno) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id, e = ipcCall(nr, args); e != 0 {
+		return id, 0, e
+	}
+	turn := id / ipcPlaces
+	c.turns += (turn - c.last + ipcTurns) % ipcTurns
+	c.last = turn
+	return id, c.turns, 0
+}
+
+// far reports whether half of the way is behind that leads from the object that was
+// made at that count to another with its number. The other half is more objects than
+// can be made while a use is on its way.
+func (c *ipcClock) far(made int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.turns-made > ipcTurns/2
 }
 
 // The names of linux/ipc.h.
@@ -35,11 +73,11 @@ const (
 
 var ipcKinds = []ipcKind{
 	{get: unix.SYS_SHMGET, ctl: unix.SYS_SHMCTL, use: []int32{unix.SYS_SHMAT}, flags: 2,
-		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12}}, // SHM_LOCK, SHM_UNLOCK
+		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12}, clock: new(ipcClock)}, // SHM_LOCK, SHM_UNLOCK
 	{get: unix.SYS_SEMGET, ctl: unix.SYS_SEMCTL, use: []int32{unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP}, flags: 2,
-		command: 2, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12, 13, 14, 15, 16, 17}}, // GETPID to SETALL
+		command: 2, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12, 13, 14, 15, 16, 17}, clock: new(ipcClock)}, // GETPID to SETALL
 	{get: unix.SYS_MSGGET, ctl: unix.SYS_MSGCTL, use: []int32{unix.SYS_MSGSND, unix.SYS_MSGRCV}, flags: 1,
-		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat}},
+		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat}, clock: new(ipcClock)},
 }
 
 // ipcHandlers say who decides which of their calls.
@@ -70,7 +108,7 @@ func ipcRules() (rules []rule) {
 // ipcObjects are those of one session.
 type ipcObjects struct {
 	mu     sync.Mutex
-	ids    map[ipcID]bool
+	ids    map[ipcID]int // by the clock when it was made
 	closed bool
 }
 
@@ -90,7 +128,7 @@ func (q *question) getIPC(kind *ipcKind) answer {
 	if q.arg(0) != ipcPrivate {
 		args[kind.flags] &^= ipcCreate | ipcNew
 		id, e := ipcCall(kind.get, args)
-		switch known := o.ids[ipcID{kind, id}]; {
+		switch _, known := o.ids[ipcID{kind, id}]; {
 		case e == 0 && known && flags&ipcNew == 0:
 			return answer{val: int64(id)}
 		case e == 0 && !known, e == unix.EACCES:
@@ -106,25 +144,28 @@ func (q *question) getIPC(kind *ipcKind) answer {
 		return fail(unix.EACCES)
 	}
 	args[kind.flags] = q.args[kind.flags] | ipcCreate | ipcNew
-	id, e := ipcCall(kind.get, args)
+	id, made, e := kind.clock.make(kind.get, args)
 	if e != 0 {
 		return fail(e)
 	}
 	if o.ids == nil {
-		o.ids = map[ipcID]bool{}
+		o.ids = map[ipcID]int{}
 	}
-	o.ids[ipcID{kind, id}] = true
+	o.ids[ipcID{kind, id}] = made
 	return answer{val: int64(id)}
 }
 
 // useIPC lets through what is done with an object of the session. Which one, and
-// what, is in registers, so it stays what was judged.
+// what, is in registers, so it stays what was judged; that it is the same object
+// still, when the kernel goes on, the clock sees to. Removing needs nothing of the
+// asker's, so it is done here.
 func (q *question) useIPC(kind *ipcKind) answer {
 	o := &q.broker.domain.confiner.ipc
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	object := ipcID{kind, q.arg(0)}
-	if !o.ids[object] {
+	made, known := o.ids[object]
+	if !known {
 		return fail(unix.EACCES)
 	}
 	if q.nr == kind.ctl {
@@ -134,9 +175,20 @@ func (q *question) useIPC(kind *ipcKind) answer {
 		}
 		if command == ipcRemove { // its id may be given to another
 			delete(o.ids, object)
+			return fail(object.remove())
 		}
 	}
+	if kind.clock.far(made) {
+		return fail(unix.EIDRM)
+	}
 	return answer{run: true}
+}
+
+func (i ipcID) remove() unix.Errno {
+	args := [6]uint64{uint64(i.id)}
+	args[i.kind.command] = ipcRemove
+	_, e := ipcCall(i.kind.ctl, args)
+	return e
 }
 
 func ipcCall(nr int32, args [6]uint64) (int, unix.Errno) {
@@ -150,9 +202,7 @@ func (o *ipcObjects) close() {
 	defer o.mu.Unlock()
 	o.closed = true
 	for object := range o.ids {
-		args := [6]uint64{uint64(object.id)}
-		args[object.kind.command] = ipcRemove
-		_, _ = ipcCall(object.kind.ctl, args) // a command may have removed it
+		_ = object.remove() // another program of this user may have removed it
 	}
 	o.ids = nil
 }

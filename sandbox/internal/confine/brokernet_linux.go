@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,9 +20,13 @@ import (
 func (q *question) socket() answer {
 	domain, kind, proto := q.arg(0), q.arg(1)&typeMask, q.arg(2)
 	network := q.broker.domain.confiner.policy.Network
+	if kind == unix.SOCK_DGRAM && q.broker.domain.confiner.gate != nil &&
+		(domain == unix.AF_INET || domain == unix.AF_INET6) && (proto == 0 || proto == unix.IPPROTO_UDP) {
+		return q.openLookup(domain, q.arg(1))
+	}
 	if !admitsSocket(domain, kind, proto, network) {
-		permit := permitNetworkFlag
-		if network || domain != unix.AF_INET && domain != unix.AF_INET6 {
+		permit := q.permitNetwork()
+		if network || kind == unix.SOCK_RAW || domain != unix.AF_INET && domain != unix.AF_INET6 {
 			permit = ""
 		}
 		return q.refuse(unix.EACCES, "open "+socketName(domain, kind, proto), permit)
@@ -60,12 +65,15 @@ func socketName(domain, kind, proto int) string {
 
 // address reads a socket address; its family comes first.
 func (q *question) address() (raw []byte, family int, e unix.Errno) {
-	size := q.arg(2)
+	return q.addressAt(q.args[1], q.arg(2))
+}
+
+func (q *question) addressAt(at uint64, size int) (raw []byte, family int, e unix.Errno) {
 	if size < 2 || size > unix.SizeofSockaddrAny+16 {
 		return nil, 0, unix.EINVAL
 	}
 	raw = make([]byte, size)
-	if !q.read(q.args[1], raw) {
+	if !q.read(at, raw) {
 		return nil, 0, unix.EFAULT
 	}
 	return raw, int(binary.NativeEndian.Uint16(raw)), 0
@@ -80,6 +88,9 @@ func (q *question) bind() answer {
 		// The asker's own privileges count, not ours. A swap for another socket gains
 		// what it does in bindUnix: nothing.
 		return answer{run: true}
+	}
+	if q.lookupOf(q.arg(0)) != nil {
+		return q.bindLookup()
 	}
 	sock, release, e := q.socketOf(q.arg(0))
 	if e != 0 {
@@ -97,6 +108,15 @@ func (q *question) bind() answer {
 	return q.bindLoopback(sock, raw)
 }
 
+// permitNetwork is the flag that permits what concerns the network. Where rules say
+// what is reached none does: the wider wall is no cure.
+func (q *question) permitNetwork() string {
+	if q.broker.domain.confiner.gate != nil {
+		return ""
+	}
+	return permitNetworkFlag
+}
+
 // bindLoopback binds to loopback addresses; all addresses means all of those.
 func (q *question) bindLoopback(sock int, raw []byte) answer {
 	to, ok := parseInet(raw)
@@ -108,10 +128,16 @@ func (q *question) bindLoopback(sock int, raw []byte) answer {
 	}
 	ip := to.Addr()
 	if ip.Unmap().IsUnspecified() {
+		if to.Port() == 0 && q.broker.domain.confiner.gate != nil {
+			return q.bindNowhere(sock, to)
+		}
 		ip = loopbackFor(sock)
 	}
 	if !ip.Unmap().IsLoopback() {
-		return q.refuse(unix.EACCES, "listen on "+to.String(), permitNetworkFlag)
+		return q.refuse(unix.EACCES, "listen on "+to.String(), q.permitNetwork())
+	}
+	if q.broker.domain.confiner.ports.isTaken(to.Port()) {
+		return q.refuseTaken(to.Port())
 	}
 	defer q.broker.domain.confiner.sockets.lock(sock)()
 	err := q.bindAgain(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(ip, to.Port())))
@@ -119,6 +145,46 @@ func (q *question) bindLoopback(sock int, raw []byte) answer {
 		err = markBound(sock)
 	}
 	return failed(err)
+}
+
+// bindNowhere leaves a socket as it is where neither an address nor a port is asked for:
+// it may be one that connects outward, which from loopback it could not. It is bound
+// when it listens, or when somebody asks for its port.
+func (q *question) bindNowhere(sock int, to netip.AddrPort) answer {
+	if to.Addr().Is4() != (domainOf(sock) == unix.AF_INET) {
+		return fail(unix.EINVAL)
+	}
+	defer q.broker.domain.confiner.sockets.lock(sock)()
+	if at, ok := localAddress(sock); !ok || at.Port() != 0 || isBound(sock) {
+		return fail(unix.EINVAL)
+	}
+	q.broker.domain.confiner.nowhere.Store(true)
+	return failed(markBound(sock))
+}
+
+// bindAtLast gives a socket that bindNowhere left as it was a port of loopback.
+func (q *question) bindAtLast() {
+	c := q.broker.domain.confiner
+	if !c.nowhere.Load() {
+		return
+	}
+	sock, release, e := q.socketOf(q.arg(0))
+	if e != 0 {
+		return
+	}
+	defer release(false)
+	if domain := domainOf(sock); domain != unix.AF_INET && domain != unix.AF_INET6 {
+		return
+	}
+	defer c.sockets.lock(sock)()
+	if at, ok := localAddress(sock); ok && at.Port() == 0 && isBound(sock) {
+		_ = rawBind(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(loopbackFor(sock), 0)))
+	}
+}
+
+// refuseTaken is what the kernel says of a port that has its listener already.
+func (q *question) refuseTaken(port uint16) answer {
+	return q.refuse(unix.EADDRINUSE, "listen on port "+strconv.Itoa(int(port))+" of loopback, where a server outside the session listens", "")
 }
 
 // boundHere is an option by which the broker marks the sockets that it has bound
@@ -151,6 +217,14 @@ func (q *question) bindAgain(sock int, raw []byte) error {
 	if err == unix.EADDRINUSE && q.broker.kept.sweep() {
 		err = rawBind(sock, raw)
 	}
+	// Or by a listening socket that the broker holds for connects to it.
+	for range 20 {
+		if err != unix.EADDRINUSE || q.broker.domain.confiner.held.Load() == 0 {
+			break
+		}
+		q.rest(func() { time.Sleep(lookAgain) })
+		err = rawBind(sock, raw)
+	}
 	return err
 }
 
@@ -179,6 +253,9 @@ func unprivilegedPort() int {
 // listen listens, and remembers the socket as one that the session may reach. A
 // socket without an address gets one on loopback; the kernel would take all.
 func (q *question) listen() answer {
+	if q.lookupOf(q.arg(0)) != nil {
+		return fail(unix.EOPNOTSUPP)
+	}
 	sock, release, e := q.socketOf(q.arg(0))
 	if e != 0 {
 		return fail(e)
@@ -189,6 +266,8 @@ func (q *question) listen() answer {
 	domain := domainOf(sock)
 	inet := domain == unix.AF_INET || domain == unix.AF_INET6
 	if inet && !c.policy.Network {
+		c.ports.turn.Lock()
+		defer c.ports.turn.Unlock()
 		if a := q.listenLoopback(sock, domain); a.err != 0 {
 			return a
 		}
@@ -223,7 +302,10 @@ func (q *question) listenLoopback(sock, domain int) answer {
 		return fail(unix.EINVAL)
 	}
 	if !at.Addr().Unmap().IsLoopback() {
-		return q.refuse(unix.EACCES, "listen on "+at.String(), permitNetworkFlag)
+		return q.refuse(unix.EACCES, "listen on "+at.String(), q.permitNetwork())
+	}
+	if q.broker.domain.confiner.ports.taken(at.Port()) {
+		return q.refuseTaken(at.Port())
 	}
 	return failed(unix.Listen(sock, q.arg(1)))
 }

@@ -73,9 +73,12 @@ func (q *question) give(fd, flags int) answer {
 	return answer{val: int64(num), err: e}
 }
 
-// ownsTerminal reports whether a process of the session holds the master of a
-// terminal: mostly the asker itself or its parent.
+// ownsTerminal reports whether the server made a terminal for the session, or a
+// process of the session holds its master: mostly the asker itself or its parent.
 func (q *question) ownsTerminal(number int) bool {
+	if q.broker.domain.confiner.given.has(number) {
+		return true
+	}
 	if holdsMaster(q.process(), number) && q.valid() {
 		return true
 	}
@@ -85,6 +88,13 @@ func (q *question) ownsTerminal(number int) bool {
 		}
 	}
 	return false
+}
+
+// isOwnTerminal reports whether an opened object is a terminal of the session's.
+func (q *question) isOwnTerminal(o object) bool {
+	name, ok := strings.CutPrefix(o.path, terminals)
+	number, err := strconv.Atoi(name)
+	return ok && err == nil && q.ownsTerminal(number)
 }
 
 // holdsMaster reports whether a process has the master of a terminal open.

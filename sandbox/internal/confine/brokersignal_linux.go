@@ -139,36 +139,3 @@ func (q *question) taskSignal() answer {
 	}
 	return q.refuse(unix.EPERM, fmt.Sprintf("signal the process %d", target), "")
 }
-
-func (q *question) sameProcess(tid int) bool {
-	_, err := os.Stat(q.inProc("task/%d", tid))
-	return err == nil && q.valid()
-}
-
-// ownTask admits calls on a task of the caller's own domain: the kernel would
-// ask for the same user id only.
-func (q *question) ownTask() answer { return q.onTask(q.arg(0)) }
-
-// priority is ownTask for calls that say first what the id means.
-func (q *question) priority() answer {
-	which := q.arg(0)
-	if q.nr == unix.SYS_IOPRIO_SET {
-		which-- // counts from one there
-	}
-	if which != 0 { // a group or a user reaches others
-		return fail(unix.EPERM)
-	}
-	return q.onTask(q.arg(1))
-}
-
-func (q *question) onTask(task int) answer {
-	d := q.broker.domain
-	inside := q.sameProcess(task)
-	if d.watcher != nil && !machinery(task) {
-		inside = inside || d.watcher.has(task)
-	}
-	if !inside {
-		return fail(unix.EPERM)
-	}
-	return answer{run: true}
-}

@@ -34,10 +34,17 @@ func (q *question) connectUnix(sock int, raw []byte) answer {
 		return fail(unix.EINVAL)
 	}
 	if name[0] == 0 {
-		if !c.names.has(abstractName{socketType(sock), string(name)}) {
-			return q.refuse(unix.ECONNREFUSED, "connect to the abstract socket @"+string(name[1:]), "")
+		who := abstractName{socketType(sock), string(name)}
+		q.still = func() bool { return c.names.has(who) } // the name may have become another's
+		ours := q.still()
+		if ours {
+			err := q.rawConnect(sock, raw)
+			if ours = err != nil || listensForUs(sock) && q.still(); ours {
+				return failed(err)
+			}
+			_ = unix.Shutdown(sock, unix.SHUT_RDWR)
 		}
-		return failed(q.rawConnect(sock, raw))
+		return q.refuse(unix.ECONNREFUSED, "connect to the abstract socket @"+string(name[1:]), "")
 	}
 	target := q.opened(q.openPath(unix.AT_FDCWD, cString(name), true))
 	if target.e == 0 && servers.isFile(target.fd) {
@@ -47,6 +54,13 @@ func (q *question) connectUnix(sock int, raw []byte) answer {
 	return q.change(target, "connect to", func() error {
 		return q.rawConnect(sock, unixAddress(fdPath(target.fd)))
 	})
+}
+
+// listensForUs reports whether the other side of a connected socket listened by the
+// broker, as all that the session listens with do.
+func listensForUs(sock int) bool {
+	peer, err := unix.GetsockoptUcred(sock, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	return err == nil && int(peer.Pid) == os.Getpid()
 }
 
 func cString(b []byte) string {

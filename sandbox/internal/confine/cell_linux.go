@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,8 @@ type Program struct {
 	Env   []string
 	Dir   string
 	Files [3]uintptr // descriptors of stdin, stdout, stderr
+
+	Terminal bool // stdin becomes the controlling terminal of a session of the program's own
 
 	Cancel <-chan struct{} // closed: a start that takes long is given up
 }
@@ -37,6 +40,7 @@ type Cell struct {
 	leader chan struct{} // closed when the program has ended
 	status syscall.WaitStatus
 	done   chan struct{} // closed when nothing is left
+	dying  atomic.Bool   // strikeOn is at it
 }
 
 // Start runs a program in a new cell. An error is the system's reason why it
@@ -71,6 +75,7 @@ func (i *Isolator) start(files [3]uintptr, cancel <-chan struct{}, write func(*c
 		return nil, err
 	}
 	r := &cellRun{arena: k.arena}
+	k.enter.nr = unix.SYS_SETPGID
 	k.enter.then(write(r))
 	if k.arena.full() {
 		closeFiles(notes, told)

@@ -4,13 +4,15 @@ package confine
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of a kill. What sleeps in the kernel may outlast them.
+// Bounds of a kill, for who waits for it. What sleeps in the kernel, or does not get
+// the processor, may outlast them; it is killed all the same.
 const (
 	gently  = 50 * time.Millisecond   // while the others of the session go on
 	sternly = 1500 * time.Millisecond // while they stand still
@@ -31,7 +33,22 @@ func (c *Cell) Kill() error {
 	if err == errGone {
 		return nil
 	}
+	if err == errLives && c.dying.CompareAndSwap(false, true) {
+		go c.strikeOn()
+	}
 	return err
+}
+
+// strikeOn kills what has outlasted the bounds, for as long as it takes.
+func (c *Cell) strikeOn() {
+	for pause := sternly; c.isolator.keeper.signal(-1, 0) != errGone; pause = min(2*pause, time.Minute) {
+		select {
+		case <-c.done:
+			return
+		case <-time.After(pause):
+			c.isolator.standStill(func() { _ = c.strikeFor(gently) })
+		}
+	}
 }
 
 var errLives = errors.New("a killed process did not end")
@@ -54,6 +71,16 @@ func (c *Cell) strikeFor(long time.Duration) (err error) {
 
 // Signal sends sig to every process of the cell.
 func (c *Cell) Signal(sig syscall.Signal) error { return c.each(sig) }
+
+// Processes are where the session's processes are shown, and the ids there of those
+// of the cell.
+func (c *Cell) Processes() (dir string, pids []int) {
+	members, _ := c.members()
+	for _, m := range members {
+		pids = append(pids, m.pid)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", c.isolator.procs), pids
+}
 
 // each signals what descends from the reaper, and has that go on, should it have
 // been stopped.

@@ -103,8 +103,10 @@ func (c *Cell) forked() bool {
 	return true
 }
 
-// standsStill tells whether the reaper is stopped or, with all, another of the
-// cell; also when that cannot be found out.
+// standsStill tells whether the reaper is stopped or, with all, a child of it;
+// also when that cannot be found out. While a program starts, its leader is the only
+// one there. Whoever has another parent comes from a program that has started, though
+// the note of it may be late, and may stand still as that pleases.
 func (c *Cell) standsStill(all bool) bool {
 	reaper, err := c.isolator.procs.member(c.reaper)
 	if err == unix.ENOENT || err == unix.ESRCH {
@@ -118,14 +120,14 @@ func (c *Cell) standsStill(all bool) bool {
 	}
 	members, err := c.members()
 	for _, m := range members {
-		if m.stopped() {
+		if m.parent == c.reaper && m.stopped() {
 			return true
 		}
 	}
 	return err != nil
 }
 
-// urge has the reaper go on and, with all, the others of the cell. Where somebody
+// urge has the reaper go on and, with all, its children. Where somebody
 // stops them again and again, they go on while the rest of the session stands still,
 // and the note is read that comes of it.
 func (c *Cell) urge(all bool, stopped int) (n note, err error) {
@@ -135,7 +137,7 @@ func (c *Cell) urge(all bool, stopped int) (n note, err error) {
 	}
 	goOn := func() { c.goOn() }
 	if all {
-		goOn = func() { _ = c.each(unix.SIGCONT) }
+		goOn = c.goOnAll
 	}
 	if stopped < stubborn {
 		goOn()
@@ -148,6 +150,17 @@ func (c *Cell) urge(all bool, stopped int) (n note, err error) {
 		}
 	})
 	return n, err
+}
+
+// goOnAll has the reaper's children go on, and the reaper.
+func (c *Cell) goOnAll() {
+	members, _ := c.members() // the reaper goes on in any case
+	for _, m := range members {
+		if m.parent == c.reaper {
+			_ = c.isolator.keeper.signal(m.pid, unix.SIGCONT)
+		}
+	}
+	c.goOn()
 }
 
 // goOn has the reaper go on, should it have been stopped.

@@ -18,7 +18,12 @@ type cellRun struct {
 // writeProgram writes a leader that executes p.
 func (i *Isolator) writeProgram(r *cellRun, p Program) (first *call) {
 	r.exec = r.add(unix.SYS_EXECVE, r.text(p.Path), r.texts(p.Argv), r.texts(p.Env))
-	steps := append(i.leader(r, p.Dir), r.exec)
+	steps := i.leader(r, p.Dir)
+	if p.Terminal {
+		i.keeper.enter.nr = unix.SYS_SETSID // only who leads a session takes a terminal
+		steps = append(steps, r.must(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0))
+	}
+	steps = append(steps, r.exec)
 	chain(steps...)
 	return steps[0]
 }

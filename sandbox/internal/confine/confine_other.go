@@ -5,14 +5,27 @@ package confine
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"syscall"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
 // ErrUnavailable says that commands cannot be confined on this system.
 var ErrUnavailable = errors.New("commands cannot be confined on this system: only Linux on amd64 and arm64 can do it")
 
+// Foreseen is ErrUnavailable.
+func Foreseen() error { return ErrUnavailable }
+
+// Offered is false.
+func Offered() bool { return false }
+
 // Own does nothing here.
 func Own(net.Addr) (forget func()) { return func() {} }
+
+// Owns is false.
+func Owns(netip.AddrPort) bool { return false }
 
 // Harden does nothing here.
 func Harden() error { return nil }
@@ -25,6 +38,12 @@ func New(Policy, Options) (*Confiner, error) { return nil, ErrUnavailable }
 
 // Start fails with ErrUnavailable.
 func (*Confiner) Start(func() (int, error)) (*Domain, error) { return nil, ErrUnavailable }
+
+// OpenTerminal fails with ErrUnavailable.
+func (*Confiner) OpenTerminal() (*pty.Pair, error) { return nil, ErrUnavailable }
+
+// Fallen is false.
+func (*Confiner) Fallen() bool { return false }
 
 // Status claims nothing.
 func (*Confiner) Status() Status { return Status{} }
@@ -57,15 +76,13 @@ func (*Domain) Done() <-chan struct{} {
 // Refusals returns nothing.
 func (*Domain) Refusals() []Refusal { return nil }
 
-// Stage returns at once.
-func Stage() {}
-
 // Isolation is what an Isolator would be made from.
 type Isolation struct {
 	Policy    Policy
 	Workspace string
 	Files     map[string]string
 	Guard     bool
+	Gate      *network.Gate
 }
 
 // An Isolator does not exist here: NewIsolator always fails.
@@ -73,6 +90,12 @@ type Isolator struct{}
 
 // NewIsolator fails with ErrUnavailable.
 func NewIsolator(Isolation) (*Isolator, error) { return nil, ErrUnavailable }
+
+// OpenTerminal fails with ErrUnavailable.
+func (*Isolator) OpenTerminal() (*pty.Pair, error) { return nil, ErrUnavailable }
+
+// Fallen is false.
+func (*Isolator) Fallen() bool { return false }
 
 // Status claims nothing.
 func (*Isolator) Status() Status { return Status{} }

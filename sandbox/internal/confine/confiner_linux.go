@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -27,6 +28,14 @@ type Confiner struct {
 	sockets socketLocks
 	ipc     ipcObjects
 	spares  *spares
+	seats   seats
+	gate    gate          // nil for none
+	lookups *lookups      // nil without a gate
+	waits   chan struct{} // the connects that wait for the other side
+	pending chan struct{} // those that no command waits for
+	given   givenTerminals
+	nowhere atomic.Bool  // some socket waits for its port, see bindNowhere
+	held    atomic.Int32 // the listening sockets that the broker holds too
 	status  func() Status
 	proven  atomic.Bool // the signal scope holds
 
@@ -45,7 +54,8 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 		p = p.Pin()
 		defer p.Close()
 	}
-	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.written()}
+	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.written(),
+		seats: newSeats(), waits: make(chan struct{}, waitingConnects), pending: make(chan struct{}, pendingConnects)}
 	c.kernel = probe().without(without)
 	c.status = sync.OnceValue(c.selfTest)
 	if c.kernel.Landlock == 0 {
@@ -64,9 +74,18 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 			return nil, err
 		}
 	}
-	c.filter = buildFilter(c.kernel.filterOptions(p.Network))
+	c.pass(o.Gate)
 	c.spares = newSpares(o.Spare, c.newDomain)
 	return c, nil
+}
+
+// pass makes the filter, which depends on whether there is a gate.
+func (c *Confiner) pass(g gate) {
+	o := c.kernel.filterOptions(c.policy.Network)
+	if v, ok := g.(*network.Gate); (!ok || v != nil) && o.broker && !c.policy.Network {
+		c.gate, c.lookups, o.gate = g, newLookups(g, c.seats), true
+	}
+	c.filter = buildFilter(o)
 }
 
 // Start runs start, which starts one process and returns its id, on a confined
@@ -110,6 +129,9 @@ func (c *Confiner) proveScope(w *watcher) error {
 	return err
 }
 
+// Fallen is false: a Confiner guards nothing in the workspace.
+func (c *Confiner) Fallen() bool { return false }
+
 func (c *Confiner) register(d *Domain) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,6 +173,9 @@ func (c *Confiner) Close() error {
 	var errs []error
 	for _, d := range c.live() {
 		errs = append(errs, d.Kill())
+	}
+	if c.lookups != nil {
+		c.lookups.close()
 	}
 	c.ipc.close()
 	unix.Close(c.ruleset)

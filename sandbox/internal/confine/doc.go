@@ -21,6 +21,12 @@
 // a broker in the server, which does what is allowed itself, on its own copy of
 // the argument; the command never executes the call, so there is nothing to race.
 //
+// Behind a gate (package network) TCP connects go where it admits them. A UDP socket
+// names its target in every send, out of the broker's sight, so commands get none: what
+// they get for it is one end of a pair of Unix sockets, by which all that they send comes
+// to the server, and questions for names are answered. A TCP connect to port 53 ends
+// there too.
+//
 // # Namespaces
 //
 // An [Isolator] does the same by other means, where Landlock is missing or more is
@@ -31,6 +37,12 @@
 // A short-lived process of this program ([Stage]) makes the mounts. Landlock, where
 // there is any, and a filter come on top; a broker does not, because it would judge
 // paths by the wrong tree of mounts.
+//
+// With a gate ([Isolation]) the session has a way out: an interface that leads to a
+// second network namespace, the gateway, in which no process lives and which has no
+// other way. What the gate permits is led there, where every address is the gateway's
+// own and the server holds the sockets; it learns from its end of a connection whom a
+// command meant, and the gate decides. Nothing else has a route.
 //
 // Each command is a [Cell] below a process that gets every orphan of it, so that it
 // can be told from the others of its session, which see and may signal it. That

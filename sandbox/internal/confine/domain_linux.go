@@ -21,13 +21,17 @@ type Domain struct {
 	broker   *broker  // nil where there is no listener
 
 	leader  int         // the process that start returned
-	started atomic.Bool // leader is set
+	born    uint64      // when it was; its id may be another's later
+	started atomic.Bool // leader and born are set
 	done    chan struct{}
 	release sync.Once
 }
 
 // newDomain confines a thread and serves its questions; nothing runs in it yet.
 func (c *Confiner) newDomain() (*Domain, error) {
+	if err := threads.add(c); err != nil {
+		return nil, err
+	}
 	d := &Domain{confiner: c, job: make(chan func()), listener: -1, done: make(chan struct{})}
 	ready := make(chan error)
 	go d.onConfinedThread(ready)
@@ -51,6 +55,7 @@ func (c *Confiner) newDomain() (*Domain, error) {
 
 // abandon undoes what newDomain had before it failed.
 func (d *Domain) abandon() {
+	threads.remove(d.confiner)
 	close(d.job)
 	if d.watcher != nil {
 		d.watcher.close()
@@ -78,6 +83,8 @@ func (d *Domain) run(start func() (int, error)) (err error) {
 	<-ran
 	if err == nil {
 		proc.Reserve(d.leader)
+		p, _ := proc.Read(d.leader) // which is there until the caller of Start collects it
+		d.born = p.Born
 		d.started.Store(true)
 	} else if d.broker == nil {
 		d.finish()
@@ -92,6 +99,7 @@ func (d *Domain) finish() {
 			d.watcher.close()
 		}
 		d.confiner.forget(d)
+		threads.remove(d.confiner)
 		close(d.done)
 	})
 }

@@ -1,11 +1,14 @@
 package confine
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,6 +28,13 @@ type Explainer struct {
 	// Hidden: what commands may not reach does not exist for them, instead of
 	// being refused, as in an [Isolator].
 	Hidden bool
+	// Listens reports whether a server of the machine listens on a port of loopback;
+	// where commands are Hidden they have a loopback of their own. May be nil.
+	Listens func(port string) bool
+	// Refuses words why rules for the network do not permit a host, "" when they do;
+	// nil where there are none. Said are sentences of what they refused, which come first.
+	Refuses func(host string, port uint16) string
+	Said    []string
 }
 
 // Explain returns one sentence for each thing that the sandbox refused, three at
@@ -37,44 +47,134 @@ func (x Explainer) Explain(stderr string, refusals []Refusal) []string {
 			out = append(out, s)
 		}
 	}
+	for _, s := range x.Said {
+		say(s)
+	}
 	for _, r := range refusals {
 		say(r.Sentence())
 	}
 	for line := range strings.Lines(stderr) {
 		switch {
 		case immaterial.MatchString(line):
+		case nesting.MatchString(line):
+			say(sentence("make a sandbox of a browser's own: start it with --no-sandbox, this one holds it already", ""))
 		case becoming.MatchString(line):
 			say(sentence("become another user", ""))
+		case x.Hidden && unsharing.MatchString(line):
+			say(sentence("create namespaces", ""))
+		case pinging.MatchString(line):
+			say(sentence("open a raw network socket", ""))
 		case denied.MatchString(line):
 			for _, path := range namedPaths(line) {
-				say(x.file(path, attempt(line)))
+				if !onRecord(path, refusals) {
+					say(x.file(path, attempt(line)))
+				}
 			}
+		case x.Refuses != nil && x.unreached(line, say):
 		case x.Hidden:
 			x.hidden(line, say)
+		case nonexistent.MatchString(line): // a program's own words for what it may not look at
+			x.missing(line, say)
 		}
 	}
 	return out
 }
 
+// onRecord reports whether a refusal names the path already.
+func onRecord(path string, refusals []Refusal) bool {
+	return slices.ContainsFunc(refusals, func(r Refusal) bool { return strings.HasSuffix(r.What, " "+path) })
+}
+
+// Complaints are the lines at the end of a command's standard output in which
+// programs complain: errors come that way through a pipe, as in "2>&1 | tail".
+// Anything may stand there, so only lines in the shape of an error count.
+func Complaints(stdout string) string {
+	const lookedAt = 4 << 10
+	if len(stdout) > lookedAt {
+		stdout = stdout[len(stdout)-lookedAt:]
+	}
+	return strings.Join(complaint.FindAllString(stdout, -1), "\n")
+}
+
 // hidden explains a line that complains about what is not there, if it is there
 // outside of the command's view.
 func (x Explainer) hidden(line string, say func(string)) {
-	if !x.Policy.Network && unreachable.MatchString(line) {
+	switch at := notListening.FindStringSubmatch(line); {
+	case x.Policy.Network:
+	case x.Refuses != nil && unreachable.MatchString(line): // see unreached
+	case unreachable.MatchString(line):
 		say(sentence("reach the network", permitNetworkFlag))
+	case at != nil && x.Listens != nil && x.Listens(at[1]+at[2]):
+		permit := permitNetworkFlag
+		if x.Refuses != nil {
+			permit = permitElsewhere
+		}
+		say(sentence("connect to 127.0.0.1:"+at[1]+at[2]+outsideListener, permit))
 	}
-	readOnly := frozen.MatchString(line)
-	if !readOnly && !absent.MatchString(line) {
-		return
+	switch {
+	case frozen.MatchString(line):
+		for _, path := range namedPaths(line) {
+			say(x.file(path, toWrite))
+		}
+	case absent.MatchString(line) || nonexistent.MatchString(line):
+		x.missing(line, say)
 	}
+}
+
+// unreached explains a line that says that a host was not reached, where the gate has
+// nothing on record, and reports whether the line said so.
+func (x Explainer) unreached(line string, say func(string)) bool {
+	tried := toReach.FindStringSubmatch(line)
+	none := noRoute.MatchString(line)
+	if tried == nil || len(x.Said) > 0 {
+		if none && len(x.Said) == 0 {
+			say(sentence("network to an address that no rule of --network names", permitRule))
+		}
+		return none
+	}
+	host, number := cmp.Or(tried[1], tried[3], tried[5]), cmp.Or(tried[2], tried[4], tried[6])
+	port, err := strconv.ParseUint(number, 10, 16)
+	if addr, notAddr := netip.ParseAddr(host); err != nil || port == 0 || notAddr == nil && (addr.IsLoopback() || addr.IsUnspecified()) {
+		return false
+	}
+	said := x.Refuses(host, uint16(port))
+	say(said)
+	return none || said != ""
+}
+
+// missing explains a line that says that something does not exist which does, but
+// outside, or whose directory does.
+func (x Explainer) missing(line string, say func(string)) {
 	for _, path := range namedPaths(line) {
 		at := path
 		if !filepath.IsAbs(at) {
 			at = filepath.Join(x.Dir, at)
 		}
-		if real, err := x.Resolve(at); readOnly || err == nil && !x.Policy.Allows(real, false) {
-			say(x.file(path, map[bool]access{true: toWrite, false: toRead}[readOnly]))
+		tried := attempt(line)
+		if tried != toConnect {
+			tried = attempt(strings.ReplaceAll(line, path, "")) // names of files tell nothing
+		}
+		switch real, err := x.Resolve(at); {
+		case err == nil && !x.Policy.Allows(real, false):
+			if !x.Hidden && tried != toConnect {
+				tried = toRead // nobody finds it missing who writes it
+			}
+			say(x.file(path, max(tried, toRead)))
+		case err != nil && tried != toRead && tried != toConnect && x.unseen(filepath.Dir(at)): // it was to be made
+			say(x.file(path, toWrite))
 		}
 	}
+}
+
+// unseen reports whether a directory is there, and not for commands: it neither
+// is, holds, nor lies in anything that they may reach.
+func (x Explainer) unseen(dir string) bool {
+	real, err := x.Resolve(dir)
+	if err != nil || real == "/tmp" || x.Policy.Allows(real, false) {
+		return false
+	}
+	within := func(path string) bool { return below(path, []string{real}) }
+	return !slices.ContainsFunc(x.Policy.Read, within) && !slices.ContainsFunc(x.Policy.Write, within)
 }
 
 // Sentence says what was refused and what would permit it.
@@ -86,34 +186,55 @@ func sentence(what, permit string) string {
 		return s
 	}
 	why := "outside the workspace"
-	if strings.HasPrefix(permit, "--network") {
+	switch permit {
+	case permitElsewhere:
+		return s + " (under the rules of --network loopback is the session's own; ask the user to let that server listen on another address of the machine, and to name that in --network)"
+	case permitRule:
+		return s + " (ask the user to add " + permit + ")"
+	case permitNetworkFlag:
 		why = "the network is closed"
+	case permitNamespacesFlag:
+		why = "the machine's are not the session's own"
 	}
 	return s + " (" + why + "; ask the user to add " + permit + " to the arguments of perstack-base)"
 }
 
 var (
-	denied  = regexp.MustCompile(`(?i)permission denied|EACCES`)
-	absent  = regexp.MustCompile(`(?i)no such file or directory|not found|ENOENT|cannot find`)
-	frozen  = regexp.MustCompile(`(?i)read-only file system|EROFS`)
-	writing = regexp.MustCompile(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
-	// What is no cause of a failure: a note of the go command's for later.
-	immaterial = regexp.MustCompile(`writing stat cache`)
-	becoming   = regexp.MustCompile(`(?i)^(sudo|su|doas): .*(denied|not permitted|no new privileges|setuid|set-?uid|effective uid|cannot set|authentication)`)
-	reading    = regexp.MustCompile(`(?i)\b(cat|less|more|head|tail|ls|find|grep|rg|wc|stat|du|sed|awk|source|diff|read|reading|cannot open|can't open|opening|open directory|chdir|cd|list|listing|import|load|loading)\b`)
+	denied      = regexp.MustCompile(`(?i)permission denied|EACCES`)
+	absent      = regexp.MustCompile(`(?i)no such file|directory nonexistent|not found|ENOENT|cannot find|cannot connect to`)
+	nonexistent = regexp.MustCompile(`(?i)does not exist|nonexistent`)
+	frozen      = regexp.MustCompile(`(?i)read-only file system|EROFS`)
+	writing     = regexp.MustCompile(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
+	// What is no cause of a failure: a note of the go command's for later, and of
+	// gdb's, which has another way to a process's memory.
+	immaterial = regexp.MustCompile(`writing stat cache|^warning: opening /proc/\S+/mem file`)
+	// What Chromium says where it cannot make its own sandbox.
+	nesting   = regexp.MustCompile(`No usable sandbox!|unning as root without --no-sandbox|Failed to move to new namespace`)
+	becoming  = regexp.MustCompile(`(?i)^(sudo|su|doas): .*(denied|not permitted|no new privileges|setuid|set-?uid|effective uid|cannot set|authentication|critical error)`)
+	unsharing = regexp.MustCompile(`(?i)^(unshare: unshare failed|bwrap: .*namespace)`)
+	pinging   = regexp.MustCompile(`\bping6?: .*(?i:permission denied|not permitted|missing cap_net_raw)`)
+	reading   = regexp.MustCompile(`(?i)\b(cat|less|more|head|tail|ls|find|grep|rg|wc|stat|du|sed|awk|source|diff|read|reading|cannot open|can't open|opening|open directory|chdir|cd|list|listing|import|load|loading)\b`)
 	// What programs say of addresses and names where there is no network.
-	unreachable = regexp.MustCompile(`(?i)network is unreachable|ENETUNREACH|name resolution|could not resolve|ENOTFOUND|EAI_AGAIN`)
+	unreachable = regexp.MustCompile(`(?i)network (is )?unreachable|\bENETUNREACH\b|name resolution|could not resolve|\bENOTFOUND\b|\bEAI_AGAIN\b|no matching distribution found`)
+	noRoute     = regexp.MustCompile(`(?i)network (is )?unreachable|\bENETUNREACH\b|no route to host|\bEHOSTUNREACH\b`)
+	// A program's words for the host and port that it did not reach.
+	toReach = regexp.MustCompile(`(?i)(?:connect(?:ion)? to (?:host |server at |\()?|connecting to [^ ]*\(|connect E[A-Z]+ |dial tcp )` +
+		`(?:"?([0-9a-z][0-9a-z.:_-]*)"?\)?,? port (\d{1,5})\b|\[([0-9a-f.:]+)\]:(\d{1,5})\b|([0-9a-z][0-9a-z._-]*):(\d{1,5})(?::? |:?$))`)
+	notListening = regexp.MustCompile(`(?i)(?:127\.0\.0\.1|localhost|::1)\]?\)?(?::|,? port )(\d+)\b.*(?:refused|couldn't connect)|ECONNREFUSED (?:127\.0\.0\.1|::1):(\d+)`)
+	// A line of an error, which begins with who says it and ends with why.
+	complaint = regexp.MustCompile(`(?m)^(npm (error|ERR!) |;; |[\w.+/-]+: ).*(?i:permission denied|no such file or directory|does not exist|read-only file system|network (?:is )?unreachable\.?|connection refused|couldn't connect to server|could not resolve host.*|EAI_AGAIN.*)$`)
 	// Quoted names first, as they may hold blanks (the quote in "can't" opens
 	// none); then absolute paths, and what stands alone before the last colon.
 	quoted   = regexp.MustCompile("(?:^|[^\\pL]|\\bb)['\"`‘“]([^'\"`’”]+)['\"`’”]")
 	absolute = regexp.MustCompile(`(?:^|[\s:=(\[])(/[^\s:'"` + "`" + `,;)\]]+)`)
-	alone    = regexp.MustCompile(`([^\s:'"]+): (?i:permission denied|no such file or directory|read-only file system)`)
+	alone    = regexp.MustCompile(`([^\s:'"]+): (?i:permission denied|no such file or directory|read-only file system|directory nonexistent)`)
+	socket   = regexp.MustCompile(`\bunix://(/[^\s'"]*[^\s'".,:;])`)
 )
 
 // namedPaths returns what looks like a path in a line of stderr.
 func namedPaths(line string) []string {
 	var out []string
-	for _, re := range []*regexp.Regexp{quoted, absolute, alone} {
+	for _, re := range []*regexp.Regexp{quoted, absolute, alone, socket} {
 		for _, m := range re.FindAllStringSubmatch(line, -1) {
 			if strings.HasPrefix(m[1], "//") || strings.Contains(m[1], "://") {
 				continue // the rest of a URL
@@ -133,10 +254,13 @@ const (
 	toReadOrWrite access = iota
 	toRead
 	toWrite
+	toConnect
 )
 
 func attempt(line string) access {
 	switch {
+	case socket.MatchString(line):
+		return toConnect
 	case writing.MatchString(line):
 		return toWrite
 	case reading.MatchString(line):
@@ -164,12 +288,17 @@ func (x Explainer) file(path string, tried access) string {
 		real = filepath.Join(dir, filepath.Base(path))
 	}
 	switch {
-	case x.Policy.Allows(real, true):
+	case x.Policy.Allows(real, true) && !x.Policy.inGit(real):
 		return ""
 	case below(real, x.Private):
 		return sentence("change "+path+", which is read only: write in the workspace, $TMPDIR or $HOME", "")
+	case x.Policy.Repository != "" && tried != toRead && below(real, []string{x.Policy.Repository}):
+		return sentence("change "+path+": of the repository outside the workspace only new commits, branches and objects can be written, and no links; "+
+			"ask the user to run this git command outside (deleting and renaming branches, packing and settings need that)", "")
 	case errors.Is(err, fs.ErrNotExist): // it was to be made; that right is its directory's
 		return sentence("write "+path, "--allow-write "+filepath.Dir(real))
+	case tried == toConnect:
+		return sentence("connect to "+path, "--allow-write "+real)
 	case tried == toWrite || x.Policy.Allows(real, false):
 		return sentence("write "+path, "--allow-write "+real)
 	case tried == toRead:

@@ -7,24 +7,16 @@ import "golang.org/x/sys/unix"
 const (
 	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWTIME
-	setIDBits    = unix.S_ISUID | unix.S_ISGID
-	typeMask     = 0xf // of socket(): the rest are flags
-	protoMPTCP   = 262
-	pidfdThread  = unix.O_EXCL
-	setOwnerEx   = 15 // F_SETOWN_EX
-	setFlags32   = 0x40046602
-	setFlags     = 0x40086602
-	setVersion   = 0x40087602
-	setXattrs    = 0x401c5820
-	enableVerity = 0x40806685
-	setOwner     = 0x8901 // FIOSETOWN
-	setGroup     = 0x8902 // SIOCSPGRP
-	tioclinux    = 0x541c
+	setIDBits   = unix.S_ISUID | unix.S_ISGID
+	typeMask    = 0xf // of socket(): the rest are flags
+	protoMPTCP  = 262
+	pidfdThread = unix.O_EXCL
 )
 
 // filterOptions are what the rules depend on.
 type filterOptions struct {
 	network  bool // the network is open
+	gate     bool // some of the network is reached by names
 	broker   bool // there is a listener; without one, brokered calls are refused
 	inject   bool // sockets are made by the broker (it cannot duplicate them)
 	scoped   bool // Landlock confines signals
@@ -40,11 +32,19 @@ func buildFilter(o filterOptions) []unix.SockFilter {
 	} {
 		rules = append(rules, part...)
 	}
-	if !o.broker {
+	if o.broker {
+		rules = append(rules, readableRule)
+	} else {
 		withoutBroker(rules)
 	}
 	return assemble(auditArch, unix.SYS_RSEQ_SLICE_YIELD, rules)
 }
+
+// readableRule has programs that hide their memory, as ssh-agent and gpg-agent do,
+// believe that they have: the broker, unless it is root's, could not read what they
+// ask for, and would refuse it. Landlock keeps others than the session's own commands away.
+var readableRule = rule{nr: unix.SYS_PRCTL, otherwise: retAllow, clauses: []clause{
+	{when: []cond{{arg: 0, val: unix.PR_SET_DUMPABLE}, {arg: 1, val: 0}}, then: retErrno(0)}}}
 
 // withoutBroker turns every question to the broker into a refusal.
 func withoutBroker(rules []rule) {
@@ -97,18 +97,7 @@ func refusedRules() []rule {
 			{when: []cond{{arg: 0, mask: unix.CLONE_PARENT, any: true}}, then: retErrno(unix.EPERM)}}},
 		rule{nr: unix.SYS_UNSHARE, otherwise: retAllow, clauses: []clause{
 			{when: []cond{{arg: 0, mask: newNamespaces, any: true}}, then: retNotify}}},
-		rule{nr: unix.SYS_IOCTL, otherwise: retAllow, clauses: ioctlClauses()})
-}
-
-func ioctlClauses() []clause {
-	var out []clause
-	for _, cmd := range []uint32{unix.TIOCSTI, tioclinux, setOwner, setGroup} {
-		out = append(out, clause{when: []cond{{arg: 1, val: cmd}}, then: retErrno(unix.EPERM)})
-	}
-	for _, cmd := range []uint32{setFlags, setFlags32, setVersion, setXattrs, enableVerity} {
-		out = append(out, clause{when: []cond{{arg: 1, val: cmd}}, then: retErrno(unix.EOPNOTSUPP)})
-	}
-	return out
+		ioctlRule())
 }
 
 // brokeredRules go to the broker, which does what is allowed by itself.
@@ -144,18 +133,34 @@ func socketRules(o filterOptions) []rule {
 			}
 		}
 	}
-	// Fast open would connect in a send; a pair of datagram sockets could send anywhere.
+	// Fast open would connect in a send.
 	fastOpen := func(nr uint32, arg int) rule {
 		return rule{nr: nr, otherwise: retAllow, clauses: []clause{
 			{when: []cond{{arg: arg, mask: unix.MSG_FASTOPEN, any: true}}, then: retErrno(unix.EOPNOTSUPP)}}}
 	}
-	return []rule{
+	rules := []rule{
 		{nr: unix.SYS_SOCKET, clauses: clauses, otherwise: retNotify},
-		{nr: unix.SYS_SOCKETPAIR, otherwise: retAllow, clauses: []clause{
-			{when: []cond{kind(unix.SOCK_DGRAM)}, then: retErrno(unix.EACCES)},
-			{when: []cond{kind(unix.SOCK_RAW)}, then: retErrno(unix.EACCES)}}},
+		pairRule(unix.SOCK_STREAM, unix.SOCK_SEQPACKET),
 		fastOpen(unix.SYS_SENDTO, 3), fastOpen(unix.SYS_SENDMSG, 2), fastOpen(unix.SYS_SENDMMSG, 3),
 	}
+	if o.gate { // with an address: of use on sockets for names
+		addressed := clause{when: []cond{{arg: 4, val: 0, not: true}}, then: retNotify}
+		rules[2].clauses = append(rules[2].clauses, addressed)
+		rules = append(rules, rule{nr: unix.SYS_RECVFROM, otherwise: retAllow, clauses: []clause{addressed}})
+		rules = append(rules, all(retNotify, unix.SYS_RECVMSG, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME)...)
+	}
+	return rules
+}
+
+// pairRule lets through pairs of Unix sockets of these types: those of other
+// families may have more than each other to talk to.
+func pairRule(types ...uint32) rule {
+	r := rule{nr: unix.SYS_SOCKETPAIR, otherwise: retErrno(unix.EACCES)}
+	for _, kind := range types {
+		r.clauses = append(r.clauses, clause{then: retAllow, when: []cond{
+			{arg: 0, val: unix.AF_UNIX}, {arg: 1, mask: typeMask, val: kind}}})
+	}
+	return r
 }
 
 // signalRules keep signals away from the thread that starts a command: it is a
@@ -175,13 +180,9 @@ func signalRules(o filterOptions) []rule {
 		inside = retNotify
 	}
 	urgent := clause{when: []cond{{arg: 2, val: uint32(unix.SIGURG)}}, then: retAllow} // Go's preemption, by the thousand
-	fcntl := []clause{
-		{when: []cond{{arg: 1, val: setOwnerEx}}, then: retErrno(unix.EINVAL)},
-		{when: []cond{{arg: 1, val: unix.F_SETLEASE}}, then: retErrno(unix.EAGAIN)},
-		{when: []cond{{arg: 1, val: unix.F_SETOWN}, {arg: 2, val: ownThread}}, then: retErrno(unix.EPERM)},
-	}
-	if !o.scoped {
-		fcntl = append(fcntl, clause{when: []cond{{arg: 1, val: unix.F_SETOWN}}, then: retErrno(unix.EPERM)})
+	owner := clause{when: []cond{{arg: 1, val: unix.F_SETOWN}}, then: retErrno(unix.EPERM)}
+	if o.scoped { // the kernel asks Landlock when the signal is sent
+		owner.when = append(owner.when, cond{arg: 2, val: ownThread})
 	}
 	return []rule{
 		{nr: unix.SYS_KILL, clauses: kill, otherwise: retNotify},
@@ -190,14 +191,14 @@ func signalRules(o filterOptions) []rule {
 		{nr: unix.SYS_TGKILL, clauses: []clause{own(1), urgent}, otherwise: inside},
 		{nr: unix.SYS_RT_SIGQUEUEINFO, clauses: []clause{own(0)}, otherwise: inside},
 		{nr: unix.SYS_RT_TGSIGQUEUEINFO, clauses: []clause{own(1)}, otherwise: inside},
-		{nr: unix.SYS_FCNTL, clauses: fcntl, otherwise: retAllow},
+		fcntlRule(owner),
 		{nr: unix.SYS_PIDFD_OPEN, otherwise: retAllow, clauses: []clause{
 			{when: []cond{{arg: 1, mask: pidfdThread, any: true}}, then: retErrno(unix.EINVAL)}}},
 	}
 }
 
 // otherTaskRules: limits and scheduling of a task other than the caller are
-// settled by user id alone, so the broker asks whether it is the command's own.
+// settled by user id alone, so the broker asks whose it is.
 func otherTaskRules() []rule {
 	var rules []rule
 	for _, nr := range []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETPARAM,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,13 @@ var gitAttacks = map[string]string{
 	".git moved":      `mv .git g && cp -r g .git && git config core.fsmonitor "$PWD/evil"`,
 	"worktree config": `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/config.worktree`,
 	"nested":          `git -C sub config core.fsmonitor "$PWD/evil"`,
+	"commondir":       `cp -r .git evil.d && git config -f evil.d/config core.fsmonitor "$PWD/evil" && echo ../evil.d > .git/commondir`,
+	"behind a file":   `git config -f bare/config core.fsmonitor "$PWD/evil"`,
+	"behind a link":   `git config -f really/config core.fsmonitor "$PWD/evil"`,
+	"another link":    `rm link/.git; cp -r really link/.git; git -C link config core.fsmonitor "$PWD/evil"`,
+	"a worktree":      `cp -r .git w; rm -f w/commondir; git config -f w/config core.fsmonitor "$PWD/evil"; echo $PWD/w > .git/worktrees/tree/commondir`,
+	"named":           `git config -f named/settings core.fsmonitor "$PWD/evil"`,
+	"forged above":    `mkdir objects refs; echo > HEAD; git -C sub config core.fsmonitor "$PWD/evil"`,
 	"a .git file":     `mkdir e && git -C e init -q && git -C e config core.fsmonitor "$PWD/evil" && echo "gitdir: $PWD/e/.git" > file/.git`,
 }
 
@@ -29,6 +37,9 @@ func repository(t *testing.T) place {
 	p.mustSh(t, `export GIT_CONFIG_GLOBAL=/dev/null; g() { git -c user.email=a@b -c user.name=n "$@"; }
 git init -q . && echo x > f && git add f && g commit -qm m && git config extensions.worktreeConfig true && rm -rf .git/hooks
 git init -q sub && mkdir real file && git init -q real && mv real/.git realgit && echo "gitdir: $PWD/realgit" > file/.git
+git init -q --bare bare && git --git-dir=bare config core.bare false && mkdir by && echo "gitdir: ../bare" > by/.git
+mkdir link && git init -q --separate-git-dir=really link && rm link/.git && ln -s ../really link/.git && git worktree add -q tree
+mkdir named && touch named/settings && git config include.path ../named/settings
 printf '#!/bin/sh\ntouch '$PWD/ran'\n' > evil && chmod +x evil`)
 	return p
 }
@@ -45,7 +56,7 @@ func (p place) mustSh(t *testing.T, script string) {
 // used reports whether the user's git ran what an attack had left.
 func (p place) used(t *testing.T) bool {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", "for d in . sub file; do (cd $d && git status && git checkout -q -b later); done")
+	cmd := exec.Command("/bin/sh", "-c", "for d in . sub file by link tree; do (cd $d && git status && git checkout -q -b later); done")
 	cmd.Dir = p.ws
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 	_ = cmd.Run()
@@ -90,5 +101,42 @@ git stash list && git tag v1 && git gc -q && git reset -q --hard HEAD~1 && git l
 git -C sub commit -q --allow-empty -m s && git -C sub log --oneline | wc -l`)
 	if status != 0 {
 		t.Errorf("%v %s", status, out)
+	}
+}
+
+// TestTooManyToGuard: what cannot be guarded whole is not claimed to be.
+func TestTooManyToGuard(t *testing.T) {
+	p := repository(t)
+	was := maxGuardWalk
+	t.Cleanup(func() { maxGuardWalk = was })
+	maxGuardWalk = 1
+	if err := guardGit(p.ws); err == nil || !strings.Contains(err.Error(), "too many to guard") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestGitDataNeedsLandlock: where nothing keeps links out of a place of git's, all
+// of it is read only.
+func TestGitDataNeedsLandlock(t *testing.T) {
+	if landlockABI() == 0 {
+		t.Skip("no Landlock")
+	}
+	newPlace(t).isolator(t, false)
+	for _, abi := range []int{0, landlockABI()} {
+		p := newPlace(t)
+		pinned := p.policy().Pin()
+		t.Cleanup(pinned.Close)
+		policy, release := pinned.With(nil, []string{p.outside}, "git's")
+		t.Cleanup(release)
+		policy.OfGit(map[string]Kind{p.outside: GitData})
+		i, err := newIsolator(Isolation{Policy: policy, Workspace: p.ws}, features{Landlock: abi})
+		must(t, err)
+		t.Cleanup(func() { i.Close() })
+		if out, status := p.inSh(t, i, "touch "+p.outside+"/f"); (status == 0) != (abi > 0) {
+			t.Errorf("abi %d: a file: %v %s", abi, status, out)
+		}
+		if out, status := p.inSh(t, i, "ln -s f "+p.outside+"/l"); status == 0 {
+			t.Errorf("abi %d: a link: %s", abi, out)
+		}
 	}
 }

@@ -94,7 +94,7 @@ func TestServerThreadIsOutOfReach(t *testing.T) {
 		cmd.Env = append(os.Environ(), probeVar+"=attack", fmt.Sprintf("PROBE_TARGET=%d", target))
 		return cmd
 	}
-	free, err := attacker(bystander(t)).CombinedOutput()
+	free, err := attacker(bystander(t, "")).CombinedOutput()
 	must(t, err)
 	for name := range attacks {
 		if !strings.Contains(string(free), "worked: "+name+"\n") {

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -131,6 +130,45 @@ func TestCellStatus(t *testing.T) {
 	}
 }
 
+// TestLimitsOfOthersStay: no command sets the limits of what holds its session together.
+func TestLimitsOfOthersStay(t *testing.T) {
+	if _, err := exec.LookPath("prlimit"); err != nil {
+		t.Skip(err)
+	}
+	p := newPlace(t)
+	i := p.isolator(t, true)
+	for _, limit := range []string{"nofile", "cpu", "as", "stack", "nproc"} {
+		out, _ := p.inSh(t, i, "for p in 1 $(cd /proc; echo [0-9]*); do [ $p = $$ ] || { prlimit --pid $p --"+limit+"=0:0 && echo set $p; }; done 2>/dev/null; prlimit --nofile=64:64 echo own")
+		if out != "own\n" {
+			t.Errorf("%s: %q", limit, out)
+		}
+		if out, status := p.inSh(t, i, "cat /proc/version > /dev/null && echo well"); out != "well\n" || status != 0 {
+			t.Fatalf("the next command after %s: %q %v", limit, out, status)
+		}
+	}
+}
+
+// TestOpenNetworkIsProvenWithScopesOnly: without them commands could reach the
+// abstract sockets of other programs.
+func TestOpenNetworkIsProvenWithScopesOnly(t *testing.T) {
+	p := newPlace(t)
+	policy := p.policy()
+	policy.Network = true
+	for abi, want := range map[int]bool{0: false, 5: false, 6: true} {
+		if abi > landlockABI() {
+			continue
+		}
+		i, err := newIsolator(Isolation{Policy: policy, Workspace: p.ws}, features{Landlock: abi})
+		if err != nil {
+			t.Skip(err)
+		}
+		defer i.Close()
+		if s := i.Status(); s.Network.Proven != want || s.Enforced() != want || !s.Files.Proven {
+			t.Errorf("ABI %d: %+v", abi, s)
+		}
+	}
+}
+
 // TestCellView: what a command finds where others would find the machine's.
 func TestCellView(t *testing.T) {
 	t.Run("as it is here", testCellView)
@@ -234,20 +272,36 @@ func TestCellKill(t *testing.T) {
 	i := p.isolator(t, false)
 	for range 10 {
 		_, c := p.begin(t, i, nil, "/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
-		eventually(t, "the daemons did not start", p.isUp)
-		time.Sleep(20 * time.Millisecond)
-		if n := len(p.living()); n < 6 {
-			t.Fatalf("only %d processes: the daemons prove nothing", n)
-		}
-		must(t, c.Kill())
+		p.awaitDaemons(t)
+		p.kill(t, c)
 		if status := c.Wait(); status.Signal() != unix.SIGKILL {
 			t.Errorf("ended by %v", status)
 		}
-		<-c.Done()
-		if left := p.living(); len(left) > 0 {
-			t.Fatalf("%v survived", left)
-		}
 		must(t, os.Remove(filepath.Join(p.ws, "up")))
+	}
+}
+
+// TestCellOutlastsKill: what could not be killed within the bounds, here because
+// nobody of the session can be seen, is killed as soon as it can be.
+func TestCellOutlastsKill(t *testing.T) {
+	p := newPlace(t)
+	i := p.attacked(t)
+	c := p.launch(t, i, nil, "/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
+	eventually(t, "the daemons did not start", p.isUp)
+	procs, err := unix.Dup(int(i.procs))
+	must(t, err)
+	defer unix.Close(procs)
+	empty, err := os.Open(t.TempDir())
+	must(t, err)
+	defer empty.Close()
+	must(t, unix.Dup3(int(empty.Fd()), int(i.procs), unix.O_CLOEXEC))
+	if err := c.Kill(); err != errLives {
+		t.Errorf("it is said to be killed: %v", err)
+	}
+	must(t, unix.Dup3(procs, int(i.procs), unix.O_CLOEXEC))
+	within(t, "Done", func() { <-c.Done() })
+	if left := p.living(); len(left) > 0 {
+		t.Errorf("%v survived", left)
 	}
 }
 
@@ -319,12 +373,4 @@ func TestCellStartErrors(t *testing.T) {
 		left, err := i.procs.list()
 		return len(left) == 0 && err == nil
 	})
-}
-
-func TestIsolatorNeedsTheStage(t *testing.T) {
-	staged = false
-	defer func() { staged = true }()
-	if _, err := NewIsolator(Isolation{}); err == nil {
-		t.Error("it would have executed this program again")
-	}
 }

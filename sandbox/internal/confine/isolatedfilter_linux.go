@@ -10,7 +10,7 @@ import "golang.org/x/sys/unix"
 // what namespaces do not divide.
 func buildIsolatedFilter() []unix.SockFilter {
 	var rules []rule
-	for _, part := range [][]rule{refusedRules(), isolatedSocketRules(), modeRules(),
+	for _, part := range [][]rule{refusedRules(), isolatedSocketRules(), modeRules(), limitRules(),
 		creationRules(filterOptions{truncate: true})} {
 		rules = append(rules, part...)
 	}
@@ -18,8 +18,15 @@ func buildIsolatedFilter() []unix.SockFilter {
 	return assemble(auditArch, unix.SYS_RSEQ_SLICE_YIELD, rules)
 }
 
+// limitRules refuse the limits of other processes: those that hold the session
+// together have the same user.
+func limitRules() []rule {
+	return []rule{{nr: unix.SYS_PRLIMIT64, otherwise: retErrno(unix.EPERM), clauses: []clause{
+		{when: []cond{{arg: 0, val: 0}}, then: retAllow}}}} // a filter sees half of the pointer that would tell reading
+}
+
 // isolatedSocketRules let through the kinds of sockets that belong to a network
-// or mount namespace.
+// or mount namespace, and what is done with any descriptor.
 func isolatedSocketRules() []rule {
 	var clauses []clause
 	for _, domain := range []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} {
@@ -30,7 +37,8 @@ func isolatedSocketRules() []rule {
 	}
 	clauses = append(clauses, clause{then: retAllow, when: []cond{
 		{arg: 0, val: unix.AF_NETLINK}, {arg: 2, val: unix.NETLINK_ROUTE}}})
-	return []rule{{nr: unix.SYS_SOCKET, clauses: clauses, otherwise: retErrno(unix.EACCES)}}
+	return []rule{{nr: unix.SYS_SOCKET, clauses: clauses, otherwise: retErrno(unix.EACCES)},
+		pairRule(unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET), fcntlRule()}
 }
 
 // modeRules refuse the set-id bits: a program with them in the workspace would

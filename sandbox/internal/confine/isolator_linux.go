@@ -5,10 +5,13 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
 // Isolation is what an Isolator is made from.
@@ -21,27 +24,35 @@ type Isolation struct {
 	// content is, which no command can write.
 	Files map[string]string
 
+	// Gate is the way out of the session's network by TCP and questions for names,
+	// nil for none. The policy's network is not open then.
+	Gate *network.Gate `json:"-"`
+
 	Sockets []string // paths of sockets of the machine; set by NewIsolator
+	Gateway bool     // whether there is a Gate; set by NewIsolator
+	Names   string   // what /etc/resolv.conf says then, "" for what it is; set by NewIsolator
 }
 
 // An Isolator holds the namespaces of one session: a user namespace, processes,
 // a tree of mounts in which only what the policy names exists, a loopback network,
 // and System V IPC. It is safe for concurrent use.
 type Isolator struct {
-	policy Policy
-	kernel features
-	keeper *keeper
-	procs  procDir     // the processes in the namespaces
-	files  unix.Rlimit // how many files commands may open
-	status func() Status
+	policy    Policy
+	kernel    features
+	keeper    *keeper
+	procs     procDir     // the processes in the namespaces
+	terminals int         // the directory that shows its terminals
+	files     unix.Rlimit // how many files commands may open
+	status    func() Status
+	locks     *gitLocks // nil for none
+	way       *gateway  // nil for none
 
 	still sync.Mutex // held while the session is made to stand still
 
 	closing sync.Once
 }
 
-// NewIsolator makes the namespaces. It fails where the system does not permit
-// that, and in a program whose main does not begin with [Stage].
+// NewIsolator makes the namespaces. It fails where the system does not permit that.
 func NewIsolator(in Isolation) (*Isolator, error) {
 	return newIsolator(in, features{Landlock: landlockABI()})
 }
@@ -55,21 +66,42 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 		in.Policy = in.Policy.Pin()
 		defer in.Policy.Close()
 	}
+	if kernel.Landlock == 0 {
+		in.Policy = in.Policy.withoutGit()
+	}
 	in.Sockets = boundSockets()
-	i := &Isolator{policy: in.Policy, kernel: kernel, procs: -1, files: fileLimit()}
+	in.Gateway = in.Gate != nil
+	if in.Gateway {
+		if in.Policy.Network {
+			return nil, errors.New("no namespaces: a gate is of no use where the network is open")
+		}
+		text, _ := os.ReadFile(resolvConf)
+		in.Names = nameServers(string(text))
+	}
+	i := &Isolator{policy: in.Policy, kernel: kernel, procs: -1, terminals: -1, files: fileLimit()}
 	i.status = sync.OnceValue(i.selfTest)
+	if in.Guard {
+		var err error
+		if i.locks, err = holdLocks(in.Workspace); err != nil {
+			return nil, err
+		}
+	}
 	if err := i.furnish(in); err != nil {
 		i.release()
 		return nil, fmt.Errorf("no namespaces: %w", err)
 	}
+	if i.locks != nil {
+		i.locks.remember()
+	}
 	return i, nil
 }
 
+// Fallen reports whether the guard of the workspace's repository does not cover it
+// any more. Then no command may be started here.
+func (i *Isolator) Fallen() bool { return i.locks.fallen() }
+
 // furnish makes the namespaces and all that they hold.
 func (i *Isolator) furnish(in Isolation) (err error) {
-	if !staged {
-		return errors.New("this program does not begin with the stage")
-	}
 	spaces := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC)
 	if !in.Policy.Network {
 		spaces |= unix.CLONE_NEWNET
@@ -78,11 +110,20 @@ func (i *Isolator) furnish(in Isolation) (err error) {
 	if i.keeper, err = newKeeper(spaces); err != nil {
 		return err
 	}
-	if err := i.keeper.stage(in); err != nil {
+	made, err := i.keeper.stage(in)
+	if err != nil {
 		return err
+	}
+	if in.Gateway {
+		if i.way, err = openGateway(in.Gate, made); err != nil {
+			return fmt.Errorf("gateway: %w", err)
+		}
 	}
 	root := fmt.Sprintf("/proc/%d/root", i.keeper.pid)
 	if i.procs, err = openProcDir(root + "/proc"); err != nil {
+		return err
+	}
+	if err := i.openTerminals(root); err != nil {
 		return err
 	}
 	ruleset := -1
@@ -114,7 +155,14 @@ func (i *Isolator) landlock(root string) (ruleset int, err error) {
 	}
 	grant("/", readRights)
 	for _, path := range []string{"/tmp", "/dev/shm"} {
-		grant(path, writeRights)
+		rights := uint64(writeRights)
+		if i.policy.gitBelow(path) { // rights in a directory count for all below it
+			rights = gitRights
+		}
+		grant(path, rights)
+	}
+	if _, missing := os.Stat(root + queues); missing == nil {
+		grant(queues, writeRights)
 	}
 	if err == nil {
 		err = addPlaces(ruleset, i.policy.Places, attr.Handled_access_fs)
@@ -136,15 +184,21 @@ func (i *Isolator) Close() error {
 }
 
 func (i *Isolator) release() {
+	defer i.locks.release() // when no command is left
 	if i.keeper == nil {
 		return
 	}
 	i.keeper.close()
+	i.way.close()
 	i.keeper.starting.Lock() // nobody uses the descriptors any more
 	defer i.keeper.starting.Unlock()
 	i.still.Lock()
 	defer i.still.Unlock()
 	i.procs.close()
+	if i.terminals >= 0 {
+		unix.Close(i.terminals)
+		i.terminals = -1
+	}
 }
 
 // fileLimit has the usual soft limit: Go raises its own, which commands that loop

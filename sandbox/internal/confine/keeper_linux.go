@@ -276,8 +276,7 @@ func (k *keeper) close() {
 	go func() {
 		defer close(ended)
 		if k.pid != 0 {
-			reapClone(k.pid)
-			proc.Release(k.pid)
+			_, _ = proc.Wait(k.pid)
 		}
 		k.starting.Lock()
 		defer k.starting.Unlock()

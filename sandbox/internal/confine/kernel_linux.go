@@ -17,6 +17,14 @@ type features struct {
 	GetFD    bool // duplicating a child's descriptors
 }
 
+// Foreseen tells why commands can certainly not be confined on this system, nil
+// where it must be tried.
+func Foreseen() error { return nil }
+
+// Offered reports whether the kernel says that it has Landlock, which is asked
+// without trying anything. Where it says no, namespaces may still confine commands.
+func Offered() bool { return landlockABI() > 0 }
+
 // scoped reports whether Landlock confines signals.
 func (f features) scoped() bool { return f.Landlock >= 6 }
 

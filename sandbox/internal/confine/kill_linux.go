@@ -5,6 +5,7 @@ package confine
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,14 +42,14 @@ func (d *Domain) Signal(sig unix.Signal) error {
 // the kernel tells, it says so too. One look is not enough for a process that
 // hops from id to id.
 func (d *Domain) killDescendants() error {
-	const looks, most = 10, 3000
+	const looks, most = 10, 30 * time.Second
 	var left []int
-	for empty, round := 0, 0; round < most; round++ {
+	for empty, begun := 0, time.Now(); time.Since(begun) < most; {
 		left = d.descendants()
 		if empty++; len(left) > 0 {
 			empty = 0
 		}
-		if empty >= looks && (d.broker == nil || !d.Alive()) {
+		if empty >= looks && (d.broker == nil || !d.Alive() || d.uncollected()) {
 			return nil
 		}
 		for _, pid := range left {
@@ -59,21 +60,30 @@ func (d *Domain) killDescendants() error {
 	return fmt.Errorf("processes of the command survived: %v", left)
 }
 
+// uncollected reports whether the command has ended and nobody has taken its
+// status. Before 6.11 a process keeps its filter until then, and the kernel cannot
+// say that the domain is empty.
+func (d *Domain) uncollected() bool {
+	leader, there := proc.Read(d.leader)
+	return there && leader.Dead && leader.Parent == os.Getpid()
+}
+
 // descendants lists the living processes below the command. Those whose parents
 // ended are ours to adopt: they are this domain's when they kept its process
 // group or session, or when there is no other domain whose they could be. Where
 // signals are scoped the other domains' watchers know that.
 func (d *Domain) descendants() []int {
+	led := d.started.Load() && proc.Known(d.leader) // who was collected before has nobody below it
 	all := proc.All()
 	proc.Settle()
 	alone := func(int) bool { return len(d.confiner.live()) <= 1 }
 	if d.watcher != nil {
 		alone = func(pid int) bool { return !claimed(pid) }
 	}
-	me := os.Getpid()
+	me, leader := os.Getpid(), d.leaderAmong(all)
 	family := proc.Family(all, func(p proc.Process) bool {
 		adopted := p.Parent == me && !proc.Known(p.PID) && proc.Confined(p.PID)
-		return p.PID == d.leader || adopted && (p.Group == d.leader || p.Session == d.leader || alone(p.PID))
+		return led && p.PID == leader || adopted && (p.Group == leader || p.Session == leader || alone(p.PID))
 	})
 	var out []int
 	for _, p := range family {
@@ -82,6 +92,18 @@ func (d *Domain) descendants() []int {
 		}
 	}
 	return out
+}
+
+// leaderAmong is the id of the command's own process, which its group has as well,
+// and -1 when the system has given it to another.
+func (d *Domain) leaderAmong(all []proc.Process) int {
+	if !d.started.Load() {
+		return -1
+	}
+	if slices.ContainsFunc(all, func(p proc.Process) bool { return p.PID == d.leader && p.Born != d.born }) {
+		return -1
+	}
+	return d.leader
 }
 
 // poll waits for the end of a domain that has no listener to tell of it.

@@ -55,6 +55,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Fatal(what)
 }
 
+// awaitDaemons waits until so many run that they prove something.
+func (p place) awaitDaemons(t *testing.T) {
+	t.Helper()
+	eventually(t, "the daemons did not start", func() bool { return p.isUp() && len(p.living()) >= 6 })
+}
+
 func TestKillLeavesNobody(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -64,18 +70,17 @@ func TestKillLeavesNobody(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), tt.without)
+			if testing.Short() {
+				tt.rounds = 3
+			}
 			for range tt.rounds {
 				cmd := exec.Command("/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 				cmd.Dir = p.ws
 				d, err := c.Start(starting(cmd))
 				must(t, err)
-				eventually(t, "the daemons did not start", p.isUp)
-				time.Sleep(20 * time.Millisecond)
-				if n := len(p.living()); n < 6 {
-					t.Fatalf("only %d processes: the daemons prove nothing", n)
-				}
+				p.awaitDaemons(t)
 				must(t, d.Kill())
-				_ = cmd.Wait()
+				_ = wait(cmd)
 				waitDone(t, d)
 				eventually(t, "processes survived", func() bool { return len(p.living()) == 0 })
 				must(t, os.Remove(filepath.Join(p.ws, "up")))
@@ -95,7 +100,7 @@ func TestGroupKillIsNotEnough(t *testing.T) {
 	must(t, err)
 	time.Sleep(100 * time.Millisecond)
 	must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
-	_ = cmd.Wait()
+	_ = wait(cmd)
 	time.Sleep(50 * time.Millisecond)
 	if len(p.living()) == 0 {
 		t.Error("killing the group killed all: the kill test proves nothing")
@@ -116,7 +121,7 @@ func TestSignalReachesTheDomainOnly(t *testing.T) {
 	b, err := c.Start(starting(two))
 	must(t, err)
 	must(t, a.Signal(unix.SIGTERM))
-	if err := one.Wait(); err == nil {
+	if err := wait(one); err == nil {
 		t.Error("the command was not signalled")
 	}
 	waitDone(t, a)
@@ -124,7 +129,7 @@ func TestSignalReachesTheDomainOnly(t *testing.T) {
 		t.Error("another command was")
 	}
 	must(t, b.Kill())
-	_ = two.Wait()
+	_ = wait(two)
 }
 
 // beServer starts daemons, says so, and waits to be killed.
@@ -147,7 +152,7 @@ func beServer(dir string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	_ = cmd.Wait()
+	_ = wait(cmd)
 	os.Exit(1)
 }
 
@@ -185,6 +190,9 @@ func kin(server int, is func(pid int) bool) (pids []int) {
 
 // TestServerKilled: the processes of a server that dies by SIGKILL die with it.
 func TestServerKilled(t *testing.T) {
+	if !probe().scoped() {
+		t.Skip("signals are not scoped: the watchdog of package sandbox ends what it finds, see e2e/kernels")
+	}
 	for name, victims := range ends {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -194,10 +202,7 @@ func TestServerKilled(t *testing.T) {
 			server.Env = append(os.Environ(), serverVar+"="+p.ws)
 			server.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 			must(t, server.Start())
-			eventually(t, "the server did not start", p.isUp)
-			if n := len(p.living()); n < 6 {
-				t.Fatalf("only %d processes", n)
-			}
+			p.awaitDaemons(t)
 			for _, pid := range victims(server.Process.Pid) {
 				_ = unix.Kill(pid, unix.SIGKILL) // some may have ended with it
 			}

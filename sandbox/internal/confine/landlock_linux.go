@@ -5,6 +5,7 @@ package confine
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"unsafe"
 
@@ -25,6 +26,10 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+	// No links, sockets or FIFOs, and nothing moved in: a directory from the
+	// workspace may hold links.
+	gitRights = writeRights &^ (unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_REFER)
 )
 
 // landlockABI returns the version of Landlock that the kernel offers, 0 for none.
@@ -87,14 +92,48 @@ func policyRuleset(p Policy, abi int) (int, error) {
 // addPlaces grants what the descriptors of the places refer to.
 func addPlaces(ruleset int, places []Place, handled uint64) error {
 	for _, place := range places {
-		rights := uint64(readRights)
-		if place.Write {
-			rights = writeRights
-		}
 		if place.Covered {
 			continue
 		}
-		if err := addObject(ruleset, place.fd.number(), place.Real, rights&handled); err != nil {
+		if err := addObject(ruleset, place.fd.number(), place.Real, place.rights()&handled); err != nil {
+			return err
+		}
+		if place.Write && place.Kind == GitObjects {
+			if err := addStore(ruleset, place, handled); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rights are those in all that a place holds.
+func (place Place) rights() uint64 {
+	switch {
+	case place.Write && place.Kind == Everything:
+		return writeRights
+	case place.Write && place.Kind == GitData:
+		return gitRights
+	}
+	return readRights
+}
+
+// addStore grants the directories in which git keeps objects. They are made where
+// they are missing, as git does, because commands cannot.
+func addStore(ruleset int, place Place, handled uint64) error {
+	names := []string{"pack"}
+	for i := range 256 {
+		names = append(names, fmt.Sprintf("%02x", i))
+	}
+	for _, name := range names {
+		_ = unix.Mkdirat(place.fd.number(), name, 0o777) // as git does; the umask counts
+		fd, err := unix.Openat(place.fd.number(), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // no part of it for this user
+		}
+		err = addObject(ruleset, fd, filepath.Join(place.Real, name), gitRights&handled)
+		unix.Close(fd)
+		if err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,13 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What commands leave to the server, however much they take: processes and
-// threads below the user's limit, and threads that are made before they are needed,
-// because other limits (of a container's processes) cannot be divided.
-const (
-	processReserve = 64
-	threadReserve  = 16
-)
+// processReserve is how many processes and threads below the user's limit commands
+// in namespaces leave to the server.
+const processReserve = 64
 
 // processLimit is how many processes this user's commands may have the user reach.
 func processLimit() (limit unix.Rlimit, err error) {
@@ -34,23 +29,9 @@ func processLimit() (limit unix.Rlimit, err error) {
 	return limit, nil
 }
 
-// reserveThreads has the runtime make threads, which it keeps: one that cannot
-// make another when it needs it ends the program.
-var reserveThreads = sync.OnceFunc(func() {
-	var made sync.WaitGroup
-	enough := make(chan struct{})
-	made.Add(threadReserve)
-	for range threadReserve {
-		go func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			made.Done()
-			<-enough
-		}()
-	}
-	made.Wait()
-	close(enough)
-})
+// reserveThreads makes what the server needs beside commands in namespaces. That
+// fails where there is little room, of which the command's start tells.
+var reserveThreads = sync.OnceFunc(func() { _ = makeThreads(threadReserve) })
 
 // memoryShare is the part of the memory that each file system of a session in
 // memory may fill.

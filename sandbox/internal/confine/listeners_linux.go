@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -18,6 +19,24 @@ import (
 type listeners struct {
 	mu     sync.Mutex
 	byPort map[uint16]map[uint64]bool // port -> cookies
+	turn   sync.Mutex                 // of those who ask whether a port is taken, and then listen
+}
+
+// isTaken is taken for who does not listen yet.
+func (l *listeners) isTaken(port uint16) bool {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	return l.taken(port)
+}
+
+// taken reports whether somebody outside the session listens on a port of this
+// machine, by any of its loopback addresses: a client who means that one by the name
+// localhost would come to the session's, which has another.
+func (l *listeners) taken(port uint16) bool {
+	return port != 0 && (servers.has(port) || slices.ContainsFunc(listening(port), func(s tcpListener) bool {
+		ip := s.at.Unmap()
+		return (ip.IsLoopback() || ip.IsUnspecified()) && !l.has(port, s.cookie)
+	}))
 }
 
 func (l *listeners) add(sock int) {
@@ -80,6 +99,7 @@ func (l *listeners) find(port uint16, ip netip.Addr, domain int) (at netip.Addr,
 type tcpListener struct {
 	at     netip.Addr
 	cookie uint64
+	inode  uint64
 }
 
 // diagRequest is struct nlmsghdr with struct inet_diag_req_v2.
@@ -147,7 +167,8 @@ func readListeners(s int, port uint16) (out []tcpListener) {
 
 // parseListener reads a struct inet_diag_msg.
 func parseListener(m []byte) tcpListener {
-	l := tcpListener{cookie: uint64(binary.NativeEndian.Uint32(m[44:])) | uint64(binary.NativeEndian.Uint32(m[48:]))<<32}
+	l := tcpListener{cookie: uint64(binary.NativeEndian.Uint32(m[44:])) | uint64(binary.NativeEndian.Uint32(m[48:]))<<32,
+		inode: uint64(binary.NativeEndian.Uint32(m[68:]))}
 	if m[0] == unix.AF_INET {
 		l.at = netip.AddrFrom4([4]byte(m[8:12]))
 	} else {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 func init() { runtime.LockOSThread() }
@@ -27,11 +30,15 @@ const oldMountsVar = "CONFINE_TEST_OLD_MOUNTS"
 // probeVar makes the test binary be the confined program instead: it names a probe.
 const probeVar = "CONFINE_TEST_PROBE"
 
-func TestMain(m *testing.M) {
+// Set before the stage begins, which is in init.
+var _ = func() bool {
 	if os.Getenv(oldMountsVar) != "" {
 		mountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
 	}
-	Stage()
+	return true
+}()
+
+func TestMain(m *testing.M) {
 	if name := os.Getenv(probeVar); name != "" {
 		if err := probeTable[name].try(); err != nil {
 			fmt.Println(err)
@@ -45,13 +52,81 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(netVar); dir != "" {
 		beNetwork(dir)
 	}
+	if dir := os.Getenv(pileVar); dir != "" {
+		bePiled(dir)
+	}
 	if dir := os.Getenv(bombVar); dir != "" {
 		beBombed(dir)
 	}
 	if dir := os.Getenv(serverVar); dir != "" {
 		beServer(dir)
 	}
-	os.Exit(m.Run())
+	if dir := os.Getenv(sameIDVar); dir != "" {
+		beSameID(dir)
+	}
+	if os.Getenv(numbersVar) != "" {
+		if err := ownProc(); err != nil {
+			fmt.Println("--- SKIP: no /proc of the namespace:", err)
+			os.Exit(0)
+		}
+	}
+	code := m.Run()
+	if kept := keptIDs(); code == 0 && kept > 0 {
+		fmt.Println(kept, "ids of children that were collected are taken for their ids still")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// keptIDs counts the ids that the ledger of children holds although they are
+// nobody's, or of a child that has ended.
+func keptIDs() (n int) {
+	text, _ := os.ReadFile("/proc/sys/kernel/pid_max")
+	most, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		n = 0
+		for pid := range most {
+			if proc.Known(pid) {
+				if p, ok := proc.Read(pid); !ok || p.Dead {
+					n++
+				}
+			}
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return n
+}
+
+// numbersVar makes the test binary run in namespaces of its own where it can say which
+// number the next process or System V object gets, and no other program takes it.
+const numbersVar = "CONFINE_TEST_NUMBERS"
+
+// withOwnNumbers reports whether the test runs so; if not, it has it run so.
+func withOwnNumbers(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(numbersVar) != "" {
+		return true
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root may say which number comes next")
+	}
+	exe, err := os.Executable()
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, exe, "-test.v", "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), numbersVar+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC}
+	out, err := cmd.CombinedOutput()
+	switch _, ran := err.(*exec.ExitError); {
+	case err != nil && !ran, strings.Contains(string(out), "--- SKIP"):
+		t.Skipf("%v %s", err, out)
+	case err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()):
+		t.Errorf("%v %s", err, out)
+	}
+	return false
 }
 
 // serverVar makes the test binary be a server that is going to be killed.
@@ -124,7 +199,7 @@ func (p place) do(t testing.TB, c *Confiner, env []string, argv ...string) resul
 	if c == nil {
 		r.err = cmd.Run()
 	} else if r.domain, r.err = c.Start(starting(cmd)); r.err == nil {
-		r.err = cmd.Wait()
+		r.err = wait(cmd)
 	}
 	r.out = out.String()
 	return r

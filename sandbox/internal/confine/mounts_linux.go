@@ -30,8 +30,8 @@ func arrange(in Isolation) error {
 	}
 	v := view{grants: map[string]grant{}, links: map[string]string{}}
 	v.collect(in.Policy, in.Files)
-	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.coverSockets(in.Sockets) }, v.lay(in.Files), v.link, mountProc,
-		func() error { return guardWorkspace(in) }, leaveOldRoot}
+	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.shareMemory(in.Policy) }, func() error { return v.coverSockets(append(in.Sockets, v.sockets(in.Policy)...)) }, v.lay(in.Files), v.link, mountProc,
+		func() error { return v.layNameServers(in.Names) }, func() error { return guardWorkspace(in) }, leaveOldRoot}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -76,6 +76,7 @@ type view struct {
 // A grant is one path of the machine.
 type grant struct {
 	write bool
+	kind  Kind
 	from  string // where it is now
 	id    fileID // zero: whatever is there
 }
@@ -101,7 +102,7 @@ func (v view) collect(p Policy, instead map[string]string) {
 				v.grant(strings.TrimPrefix(file, oldRoot), grant{})
 			}
 		default:
-			v.grant(place.Real, grant{place.Write, cmp.Or(place.From, place.Real), place.ID})
+			v.grant(place.Real, grant{place.Write, place.Kind, cmp.Or(place.From, place.Real), place.ID})
 		}
 	}
 }
@@ -113,6 +114,7 @@ func (v view) grant(real string, g grant) {
 		return
 	}
 	if real != "/" && real != "/dev" {
+		g.from = cmp.Or(g.from, real) // nothing stands for all of the machine
 		g.write = g.write || v.grants[real].write
 		v.grants[real] = g
 		return
@@ -149,6 +151,9 @@ func (v view) bindAll() error {
 			continue
 		}
 		if err := bind(path, v.grants[path]); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := guardPlace(path, v.grants[path]); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -223,6 +228,10 @@ func mountPoint(path string, fd int) error {
 	if isDir(fd) {
 		return os.MkdirAll(path, 0o755)
 	}
+	return emptyFile(path)
+}
+
+func emptyFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -352,7 +361,7 @@ func (v view) devices(devices []string) func() error {
 		if err != nil {
 			return fmt.Errorf("terminals: %w", err)
 		}
-		return mountTmpfs("/dev/shm")
+		return mountQueues()
 	}
 }
 
@@ -398,8 +407,14 @@ func guardWorkspace(in Isolation) error {
 	if err := coverPerstack(in.Workspace); err != nil {
 		return err
 	}
-	return guardGit(in.Workspace)
+	if err := guardGit(in.Workspace); err != nil {
+		return err
+	}
+	return guardNamed(in.Workspace)
 }
+
+// hostDir is the directory of the workspace that belongs to the Perstack runtime.
+const hostDir = "perstack"
 
 // coverPerstack makes perstack empty, in whichever case it is written.
 func coverPerstack(dir string) error {
@@ -411,7 +426,7 @@ func coverPerstack(dir string) error {
 		path := filepath.Join(dir, entry.Name())
 		var err error
 		switch {
-		case !strings.EqualFold(entry.Name(), "perstack"):
+		case !strings.EqualFold(entry.Name(), hostDir):
 		case entry.IsDir():
 			err = unix.Mount("empty", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "mode=755")
 		case entry.Type().IsRegular():

@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -67,10 +68,33 @@ func optionRules(o filterOptions) []rule {
 	} else { // what a netlink socket can be told concerns itself
 		set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: unix.SOL_NETLINK}}, then: retAllow})
 	}
+	if o.gate {
+		// Which of these a socket for names has to accept is the broker's to know.
+		for _, level := range datagramLevels {
+			set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: level}}, then: retNotify})
+		}
+		set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: unix.SOL_SOCKET}, {arg: 2, val: unix.SO_REUSEPORT}}, then: retNotify})
+	}
 	for _, l := range listed {
 		set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: l.level}, {arg: 2, in: l.options}}, then: then})
 	}
 	return []rule{set}
+}
+
+// datagramLevels are those of the options that programs set for UDP.
+var datagramLevels = []uint32{unix.IPPROTO_IP, unix.IPPROTO_IPV6, unix.IPPROTO_UDP}
+
+// setOption comes here for these behind a gate. A socket for names accepts them all,
+// because programs insist, and heeds none. For others it is what the filter says.
+func (q *question) setOption() answer {
+	if q.lookupOf(q.arg(0)) != nil {
+		return answer{}
+	}
+	at, option := uint32(q.args[1]), uint32(q.args[2])
+	if slices.ContainsFunc(settable, func(l level) bool { return l.level == at && slices.Contains(l.options, option) }) {
+		return answer{run: true}
+	}
+	return fail(unix.ENOPROTOOPT)
 }
 
 // steered reports whether a socket would not send to where its address says. The

@@ -3,7 +3,9 @@
 package confine
 
 import (
+	"encoding/binary"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -50,22 +52,52 @@ func Own(at net.Addr) (forget func()) {
 	})
 }
 
+// Owns reports whether a connection to an address could come to one of the
+// listeners that Own was told.
+func Owns(to netip.AddrPort) bool {
+	domain := unix.AF_INET6
+	if to.Addr().Unmap().Is4() {
+		domain = unix.AF_INET
+	}
+	return servers.at(inetAddress(domain, to))
+}
+
 // at reports whether a connection to a socket address could come to one of them.
 func (s *ownServers) at(raw []byte) bool {
 	to, ok := parseInet(raw)
 	if !ok {
 		return false
 	}
-	s.mu.Lock()
-	has := s.ports[to.Port()] > 0
-	s.mu.Unlock()
 	ip := to.Addr().Unmap()
-	return has && (ip.IsLoopback() || ip.IsUnspecified() || isLocal(raw))
+	return s.has(to.Port()) && (ip.IsLoopback() || ip.IsUnspecified() || isLocal(raw))
 }
 
-// isLocal reports whether an address is one of this machine, to which one can bind.
+// has reports whether one of them has a port.
+func (s *ownServers) has(port uint16) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ports[port] > 0
+}
+
+// isLocal reports whether an address is one of this machine, whose routes know: they
+// can make whole networks its own, of whose addresses no interface has one. Where
+// routes do not tell, it is one to which one can bind.
 func isLocal(raw []byte) bool {
-	sock, err := unix.Socket(int(raw[0])|int(raw[1])<<8, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	to, ok := parseInet(raw)
+	if !ok {
+		return false
+	}
+	link := uint32(0) // of an address that several links can have
+	if len(raw) >= unix.SizeofSockaddrInet6 {
+		link = binary.NativeEndian.Uint32(raw[24:])
+	}
+	switch kind, err := routeKind(to.Addr().Unmap(), link); {
+	case err == nil:
+		return kind == unix.RTN_LOCAL || kind == unix.RTN_ANYCAST || kind == unix.RTN_BROADCAST
+	case err == unix.ENETUNREACH || err == unix.EHOSTUNREACH:
+		return false
+	}
+	sock, err := unix.Socket(int(binary.NativeEndian.Uint16(raw)), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return true
 	}

@@ -5,9 +5,11 @@ package confine
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -81,6 +83,36 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 	}
 }
 
+// TestNetworksThatAreOurOwn: routes can make a network the machine's own, of which no
+// interface has an address; and a machine may bind to addresses that are not its own.
+func TestNetworksThatAreOurOwn(t *testing.T) {
+	runtime.LockOSThread() // and end with the thread, which has a network of its own
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skip(err)
+	}
+	for _, line := range []string{"ip link set lo up", "ip addr add 192.0.2.1/24 dev lo", "ip -6 addr add 2001:db8:1::1/64 dev lo",
+		"ip route add local 203.0.113.0/24 dev lo", "ip -6 route add local 2001:db8:77::/64 dev lo"} {
+		if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
+			t.Skipf("%s: %s", line, out)
+		}
+	}
+	for _, nonlocal := range []string{"0", "1"} {
+		for _, version := range []string{"ipv4", "ipv6"} {
+			must(t, os.WriteFile("/proc/sys/net/"+version+"/ip_nonlocal_bind", []byte(nonlocal), 0))
+		}
+		for ip, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "192.0.2.1": true, "2001:db8:1::1": true, "203.0.113.7": true,
+			"2001:db8:77::5": true, "::ffff:203.0.113.7": true, "198.51.100.1": false, "2001:db8:2::1": false, "::ffff:198.51.100.1": false} {
+			domain := unix.AF_INET6
+			if netip.MustParseAddr(ip).Is4() {
+				domain = unix.AF_INET
+			}
+			if got := isLocal(inetAddress(domain, netip.AddrPortFrom(netip.MustParseAddr(ip), 80))); got != want {
+				t.Errorf("with ip_nonlocal_bind=%s, %s: %t", nonlocal, ip, got)
+			}
+		}
+	}
+}
+
 // TestWaitingConnectsHoldNoThreads: however many connects of commands wait, the
 // server's threads stay few, and nothing stays when the commands have ended.
 func TestWaitingConnectsHoldNoThreads(t *testing.T) {
@@ -92,6 +124,7 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 		return len(tasks)
 	}
 	before := threads()
+	var confiners []*Confiner
 	var domains []*Domain
 	var commands []*exec.Cmd
 	for range 6 {
@@ -102,24 +135,30 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 		cmd.Env = append(os.Environ(), probeVar+"=connects")
 		d, err := c.Start(starting(cmd))
 		must(t, err)
-		domains, commands = append(domains, d), append(commands, cmd)
+		confiners, domains, commands = append(confiners, c), append(domains, d), append(commands, cmd)
 		eventually(t, "the command does not connect", p.isUp)
 	}
-	eventually(t, "too few connects wait: nothing is proven", func() bool { return len(waits) >= 300 })
+	waits := func() (n int) {
+		for _, c := range confiners {
+			n += len(c.waits)
+		}
+		return n
+	}
+	eventually(t, "too few connects wait: nothing is proven", func() bool { return waits() == len(confiners)*waitingConnects })
 	most := 0
 	for range 50 {
 		most = max(most, threads())
 		time.Sleep(10 * time.Millisecond)
 	}
 	if most > before+100 {
-		t.Errorf("%d connects wait, and %d threads became %d", len(waits), before, most)
+		t.Errorf("%d connects wait, and %d threads became %d", waits(), before, most)
 	}
 	for i, d := range domains {
 		must(t, d.Kill())
-		_ = commands[i].Wait()
+		_ = wait(commands[i])
 		waitDone(t, d)
 	}
-	eventually(t, "connects wait for commands that have ended", func() bool { return len(waits) == 0 })
+	eventually(t, "connects wait for commands that have ended", func() bool { return waits() == 0 })
 }
 
 // TestHungConnectsHoldNoOtherSession: a command that makes connects of its own
@@ -157,7 +196,7 @@ func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
 	must(t, d.Kill())
-	_ = cmd.Wait()
+	_ = wait(cmd)
 	waitDone(t, d)
 	eventually(t, "locks are held for a command that has ended", func() bool { return !hung() })
 }

@@ -6,139 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
-
-// A fileID is what the kernel knows an object by, as long as somebody has it open.
-type fileID struct{ Dev, Ino uint64 }
-
-// A descriptor holds an object, whatever happens to its names: O_PATH.
-type descriptor struct{ file *os.File }
-
-func (d *descriptor) number() int { return int(d.file.Fd()) }
-
-// path names the object wherever it was moved.
-func (d *descriptor) path() string { return "/proc/self/fd/" + strconv.Itoa(d.number()) }
-
-func (d *descriptor) close() {
-	if d != nil {
-		d.file.Close()
-	}
-}
-
-// errWritable: a path leads through a place that commands can write, so they
-// decide where it leads.
-var errWritable = errors.New("lies in a directory that commands can write: no link out of it counts")
-
-// A walker opens paths one component at a time, following links, and goes
-// nowhere through one of the barriers.
-type walker struct {
-	barriers []fileID
-	place    Place
-	at       int // descriptor of where it is
-	isDir    bool
-	hops     int
-}
-
-const maxLinks = 40
-
-// walk opens a path. The caller closes the place's descriptor. What was met on
-// the way is told also when it fails.
-func walk(path string, barriers []fileID) (Place, error) {
-	w := walker{barriers: barriers, at: -1, place: Place{Path: path, Links: map[string]string{}}}
-	err := w.restart()
-	for rest := strings.Split(path, "/"); err == nil && len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		var link string
-		if link, err = w.step(name); link != "" {
-			rest = append(strings.Split(link, "/"), rest...)
-		}
-	}
-	if err != nil {
-		if w.at >= 0 {
-			unix.Close(w.at)
-		}
-		return w.place, err
-	}
-	w.place.fd = &descriptor{os.NewFile(uintptr(w.at), w.place.Real)}
-	return w.place, nil
-}
-
-// restart goes to the root.
-func (w *walker) restart() error {
-	w.place.Real = "/"
-	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	return w.enter(fd)
-}
-
-// enter makes fd the place where it is.
-func (w *walker) enter(fd int) error {
-	if w.at >= 0 {
-		unix.Close(w.at)
-	}
-	w.at = fd
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	w.isDir = st.Mode&unix.S_IFMT == unix.S_IFDIR
-	w.place.ID = idOf(&st)
-	if slices.Contains(w.barriers, w.place.ID) {
-		return errWritable
-	}
-	return nil
-}
-
-func idOf(st *unix.Stat_t) fileID { return fileID{uint64(st.Dev), st.Ino} }
-
-// step goes to a name in the directory where it is, or returns the target of
-// the link that bears it.
-func (w *walker) step(name string) (link string, err error) {
-	if name == "" || name == "." {
-		return "", nil
-	}
-	if !w.isDir {
-		return "", unix.ENOTDIR
-	}
-	next := filepath.Join(w.place.Real, name)
-	if name != ".." && w.place.Real == "/proc" {
-		return "", unix.ENOENT // what lies there is another for everyone who looks
-	}
-	fd, err := unix.Openat(w.at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	if link, err = readlink(fd); err != nil {
-		w.place.Real = next
-		return "", w.enter(fd)
-	}
-	unix.Close(fd)
-	if w.hops++; w.hops > maxLinks {
-		return "", unix.ELOOP
-	}
-	w.place.Links[next] = link
-	if filepath.IsAbs(link) {
-		err = w.restart()
-	}
-	return link, err
-}
-
-// readlink reads an open link; what is none is an error.
-func readlink(fd int) (string, error) {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(fd, "", buf)
-	if err != nil {
-		return "", err
-	}
-	return string(buf[:n]), nil
-}
 
 // Pin looks up what the policy names and keeps it open until [Policy.Close]. A
 // path to be read that leads through a writable place is dropped: commands could
@@ -183,6 +54,43 @@ func (p Policy) With(read, write []string, reason string) (more Policy, release 
 	return more, func() { closeAll(opened) }
 }
 
+// OfGit marks writable places as git's: at a path ends all that commands may make.
+func (p Policy) OfGit(kinds map[string]Kind) {
+	for _, places := range [][]Place{p.Places, p.Dropped} {
+		for i := range places {
+			places[i].Kind = kinds[places[i].Path]
+		}
+	}
+}
+
+// Changed is a time that changes when a directory of objects came or went: rules
+// are made for those that exist.
+func (p Policy) Changed() (last int64) {
+	for _, place := range p.Places {
+		if place.Write && place.Kind == GitObjects && !place.Covered {
+			st := place.stat()
+			last += st.Mtim.Nano()
+		}
+	}
+	return last
+}
+
+// gitBelow reports whether a writable place of git's lies below dir.
+func (p Policy) gitBelow(dir string) bool {
+	return slices.ContainsFunc(p.Places, func(place Place) bool {
+		return place.Write && place.Kind != Everything && below(place.Real, []string{dir})
+	})
+}
+
+// withoutGit lets git's places be read only, for kernels that cannot keep links out of them.
+func (p Policy) withoutGit() Policy {
+	p.Places = slices.Clone(p.Places)
+	for i := range p.Places {
+		p.Places[i].Write = p.Places[i].Write && p.Places[i].Kind == Everything
+	}
+	return p
+}
+
 // Straight reports whether no link led to what was found at the paths.
 func (p Policy) Straight(paths []string) bool {
 	return !slices.ContainsFunc(p.Places, func(place Place) bool {
@@ -209,7 +117,7 @@ func (p *Policy) refresh() (opened []Place) {
 		if err != nil {
 			continue
 		}
-		again.Write, again.Reason = place.Write, place.Reason
+		again.Write, again.Kind, again.Reason = place.Write, place.Kind, place.Reason
 		*place = again
 		opened = append(opened, again)
 		if again.Write {
@@ -271,7 +179,7 @@ func (p *Policy) pinWrites(names []string) {
 	var first []Place
 	for _, path := range names {
 		if place, err := walk(path, nil); err == nil {
-			place.Reason = p.Reasons[path]
+			place.Reason, place.Write = p.Reasons[path], true
 			first = append(first, place)
 		}
 	}
@@ -288,7 +196,6 @@ func (p *Policy) pinWrites(names []string) {
 			p.drop(place, errWritable)
 			continue
 		}
-		place.Write = true
 		p.keep(place)
 	}
 	for _, place := range p.Places {
@@ -424,9 +331,13 @@ func (p *Policy) pinProgram(path string) {
 		return
 	}
 	defer place.fd.close()
-	if place.is(unix.S_IFREG) && place.stat().Mode&0o111 != 0 && !p.reads(place.Real) {
+	switch {
+	case !place.is(unix.S_IFREG) || place.stat().Mode&0o111 == 0:
+	case !p.reads(place.Real):
 		p.pinInstallation(place.Real)
 		p.pinWithin(path, place.Real, onPath)
+	case len(place.Links) > 0: // the links must be there to lead to it
+		p.Places = append(p.Places, Place{Path: path, Real: place.Real, Links: place.Links, Reason: onPath, Covered: true})
 	}
 }
 

@@ -14,6 +14,12 @@ type descriptor struct{}
 // Pin changes nothing here: nothing is confined.
 func (p Policy) Pin() Policy { return p }
 
+// OfGit changes nothing here.
+func (Policy) OfGit(map[string]Kind) {}
+
+// Changed is always the same here.
+func (Policy) Changed() int64 { return 0 }
+
 // Straight is true: nothing is confined here.
 func (Policy) Straight([]string) bool { return true }
 

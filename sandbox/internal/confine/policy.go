@@ -27,8 +27,12 @@ type Policy struct {
 	Bins []string
 
 	Reasons map[string]string // why a path may be reached
-	Places  []Place           // what the names led to; nil before Pin
-	Dropped []Place           // what is not granted, with the reason
+
+	// Repository is the git directory outside the workspace, "" for none: of no use
+	// is a flag that would open it to commands whole.
+	Repository string
+	Places     []Place // what the names led to; nil before Pin
+	Dropped    []Place // what is not granted, with the reason
 
 	roots []fileID // the writable places
 	homes []string // the spellings of Home
@@ -39,6 +43,7 @@ type Place struct {
 	Path   string            // as named
 	Real   string            // where it was found, links resolved
 	Write  bool              // may be written, too
+	Kind   Kind              // what may be written
 	Reason string            // why it may be reached, or why not
 	Links  map[string]string // the links on the way, with their targets
 	ID     fileID            // the object itself
@@ -47,6 +52,17 @@ type Place struct {
 	Covered bool        // by another place: adds nothing
 	fd      *descriptor // open until Close
 }
+
+// A Kind says what commands may make in a writable place.
+type Kind int
+
+// The kinds. In places of git's no link, socket or FIFO can be made, nor anything
+// moved in from elsewhere: outside of the sandbox git would follow it.
+const (
+	Everything Kind = iota
+	GitData         // files and directories
+	GitObjects      // the same, but only where git keeps objects: not in info, which leads to other repositories
+)
 
 // Inputs are what the default policy follows from.
 type Inputs struct {
@@ -86,7 +102,7 @@ var etc = group{"settings of the system that hold no secret", []string{
 	"alpine-release", "arch-release", "system-release", "machine-id", "mime.types", "magic", "terminfo", "inputrc", "nanorc", "vim",
 	"bash.bashrc", "bashrc", "bash_completion.d", "profile", "profile.d", "zsh", "zshrc", "zshenv", "shells",
 	"fonts", "mtab", "xattr.conf", "papersize", "manpath.config", "opt", "dpkg", "chromium", "chromium.d", "chromium-browser",
-	"apt/sources.list", "apt/sources.list.d", "apt/preferences.d", "apt/trusted.gpg.d",
+	"apt/sources.list", "apt/sources.list.d", "apt/preferences.d", "apt/trusted.gpg.d", "gdb",
 	"python3", "python3.*", "perl", "java*", "maven", "gradle", "ImageMagick-6", "ImageMagick-7", "texmf", "php",
 }}
 
@@ -96,6 +112,7 @@ var users = group{"names of users and groups", []string{"passwd", "group"}}
 // home are files and directories of HOME that tools look for and that hold no secret.
 var home = []group{
 	{"packages downloaded before", []string{"go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git"}},
+	{"packages of pip install --user", []string{".local/lib/python3*/site-packages"}},
 	{"Rust's toolchains", []string{".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes"}},
 }
 
@@ -113,6 +130,7 @@ const onPath = "programs on PATH"
 // defaultDevices are the devices that every program may expect.
 var defaultDevices = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/ptmx",
+	"/dev/tty", // each process's own, if it has one
 }
 
 // DefaultPolicy returns what commands need to work in a workspace and no more.
@@ -218,6 +236,16 @@ func (p Policy) Allows(path string, write bool) bool {
 		return true
 	}
 	return !write && below(path, p.Read)
+}
+
+// inGit reports whether path lies in a place of git's, where not all is permitted.
+func (p Policy) inGit(path string) bool {
+	for _, place := range p.Places {
+		if place.Kind != Everything && below(path, []string{place.Real}) {
+			return true
+		}
+	}
+	return false
 }
 
 // below reports whether path is one of the roots or lies under one.

@@ -114,7 +114,7 @@ func terminalProbe(t *testing.T, p place, caged bool, without missing) (ask func
 		err = cmd.Start()
 	}
 	must(t, err)
-	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	t.Cleanup(func() { in.Close(); _ = wait(cmd) })
 	lines := bufio.NewReader(out)
 	return func(question string) string {
 		_, err := io.WriteString(in, question+"\n")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"net/netip"
 	"strconv"
 	"unsafe"
 
@@ -19,6 +20,21 @@ import (
 type question struct {
 	notification
 	broker *broker
+	leave  func()      // gives its seat back
+	waits  bool        // it has a place among the connects that wait
+	still  func() bool // whether a connect that waits has to go on, nil for yes
+
+	admitted netip.AddrPort // where the gate has let it connect to
+}
+
+// sit waits for a seat of the session.
+func (q *question) sit() { q.leave = q.broker.domain.confiner.seats.take() }
+
+// rest does what blocks no thread, without the seat.
+func (q *question) rest(f func()) {
+	q.leave()
+	defer q.sit()
+	f()
 }
 
 // handlers say who decides which system call.
@@ -26,16 +42,18 @@ var handlers = func() map[int32]func(*question) answer {
 	h := map[int32]func(*question) answer{
 		unix.SYS_SOCKET: (*question).socket, unix.SYS_BIND: (*question).bind,
 		unix.SYS_LISTEN: (*question).listen, unix.SYS_CONNECT: (*question).connect,
+		unix.SYS_SENDTO: (*question).sendTo, unix.SYS_RECVFROM: (*question).receiveFrom, unix.SYS_RECVMSG: (*question).receiveMessage,
+		unix.SYS_GETSOCKNAME: (*question).ownName, unix.SYS_GETPEERNAME: (*question).peerName, unix.SYS_SETSOCKOPT: (*question).setOption,
 		unix.SYS_OPENAT: func(q *question) answer { return q.open(q.args[1], q.arg(2)) },
 		unix.SYS_KILL:   (*question).kill, unix.SYS_PIDFD_SEND_SIGNAL: (*question).pidfdSignal,
 		unix.SYS_TKILL: (*question).taskSignal, unix.SYS_TGKILL: (*question).taskSignal,
 		unix.SYS_RT_SIGQUEUEINFO: (*question).taskSignal, unix.SYS_RT_TGSIGQUEUEINFO: (*question).taskSignal,
-		unix.SYS_PRLIMIT64: (*question).ownTask, unix.SYS_SCHED_SETAFFINITY: (*question).ownTask,
-		unix.SYS_SCHED_SETPARAM: (*question).ownTask, unix.SYS_SCHED_SETSCHEDULER: (*question).ownTask,
-		unix.SYS_SCHED_SETATTR: (*question).ownTask,
+		unix.SYS_PRLIMIT64: (*question).limit, unix.SYS_SCHED_SETAFFINITY: (*question).schedule,
+		unix.SYS_SCHED_SETPARAM: (*question).schedule, unix.SYS_SCHED_SETSCHEDULER: (*question).schedule,
+		unix.SYS_SCHED_SETATTR: (*question).schedule,
 		unix.SYS_SETPRIORITY:   (*question).priority, unix.SYS_IOPRIO_SET: (*question).priority,
 		unix.SYS_CLONE: refuses("create namespaces"), unix.SYS_UNSHARE: refuses("create namespaces"),
-		unix.SYS_MQ_OPEN: refuses("use POSIX message queues"), unix.SYS_MQ_UNLINK: refuses("use POSIX message queues"),
+		unix.SYS_MQ_OPEN: (*question).queue, unix.SYS_MQ_UNLINK: (*question).queue,
 		unix.SYS_SETNS: refuses("enter namespaces"), unix.SYS_CHROOT: refuses("chroot"),
 	}
 	maps.Copy(h, fileHandlers)
@@ -54,6 +72,11 @@ func (q *question) decide() answer {
 
 func refuses(what string) func(*question) answer {
 	return func(q *question) answer { return q.refuse(unix.EPERM, what, "") }
+}
+
+// queue refuses POSIX message queues: see ipcRules.
+func (q *question) queue() answer {
+	return q.refuse(unix.EPERM, "use POSIX message queues", permitNamespacesFlag)
 }
 
 // refuse puts a refusal on record and answers with e.

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -53,13 +52,20 @@ func TestRandomCalls(t *testing.T) {
 			t.Error("unconfined random calls do no damage: nothing is proven")
 		}
 	})
-	t.Run("threads", func(t *testing.T) {
-		w := newWorld(t)
-		c := confiner(t, w.policy(), missing{})
+	threads := func(t *testing.T, w *world, c *Confiner) {
 		r := w.do(t, c, env(w, os.Getpid()), exe)
 		must(t, r.domain.Kill())
 		waitDone(t, r.domain)
 		w.judge(t, r.out)
+	}
+	t.Run("threads", func(t *testing.T) {
+		w := newWorld(t)
+		threads(t, w, confiner(t, w.policy(), missing{}))
+	})
+	t.Run("threads, behind a gate", func(t *testing.T) {
+		w := newWorld(t)
+		c, _ := gated(t, w.place, "one.example,198.51.100.1", &book{}, missing{})
+		threads(t, w, c)
 	})
 	t.Run("namespaces", func(t *testing.T) {
 		w := newWorld(t)
@@ -98,21 +104,11 @@ func newWorld(t *testing.T) *world {
 			w.reached.Add(1)
 		}
 	}()
-	w.victim = w.bystander(t)
+	w.victim = bystander(t, w.outside)
 	w.env = []string{"RANDOM_OUTSIDE=" + w.outside, "RANDOM_TCP=" + tcp, "RANDOM_UDP=" + udp.LocalAddr().String(),
 		"RANDOM_SOCK=" + sock, fmt.Sprintf("RANDOM_VICTIM=%d", w.victim)}
 	w.before = w.picture()
 	return w
-}
-
-// bystander is a process outside, at home there.
-func (w *world) bystander(t *testing.T) int {
-	cmd := exec.Command("sleep", "1000")
-	cmd.Dir = w.outside
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return cmd.Process.Pid
 }
 
 func (w *world) witness(t *testing.T, network, address string) string {

@@ -16,6 +16,16 @@ type Refusal struct {
 // permitNetworkFlag is what permits refusals that concern the network.
 const permitNetworkFlag = "--network allow"
 
+// permitRule is what permits an address where rules say which can be reached.
+const permitRule = "it to --network in the arguments of perstack-base"
+
+// permitElsewhere is what permits a server of the machine's loopback where rules say
+// what can be reached.
+const permitElsewhere = "loopback"
+
+// permitNamespacesFlag is what permits what a session has of its own in namespaces.
+const permitNamespacesFlag = "--sandbox isolate"
+
 // maxRefusals bounds how many different refusals are remembered for a command.
 const maxRefusals = 64
 

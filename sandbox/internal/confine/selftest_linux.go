@@ -21,6 +21,9 @@ func (c *Confiner) SelfTest() error { return c.Status().failure() }
 
 // failure says what could not be shown to hold, nil when all did.
 func (s Status) failure() error {
+	if s.err != nil {
+		return fmt.Errorf("the self-test could not run: %w", s.err)
+	}
 	var missing []string
 	for _, check := range []Check{s.Files, s.Network, s.Signals} {
 		if !check.Proven {
@@ -37,17 +40,22 @@ func (c *Confiner) selfTest() Status {
 	s := Status{Tier: Threads, LandlockABI: c.kernel.Landlock, Broker: c.kernel.Broker, Injected: c.kernel.Broker && !c.kernel.GetFD}
 	canary, cleanup := canaryFile(c.policy)
 	defer cleanup()
-	free, err := probeOutside(canary)
+	// Behind a gate what commands get for a UDP socket is none, but they do get it.
+	family, forbidden := unix.AF_INET, "a UDP socket"
+	if c.gate != nil {
+		family, forbidden = unix.AF_UNIX, "a Unix datagram socket"
+	}
+	free, err := probeOutside(canary, family)
 	if err != nil {
 		return s.unproven(err)
 	}
-	caged, err := c.probeInside(canary)
+	caged, err := c.probeInside(canary, family)
 	if err != nil {
 		return s.unproven(err)
 	}
 	s.Seccomp = caged.mode == unix.SECCOMP_MODE_FILTER
 	s.Files = verdict("read "+canary, free.read, caged.read)
-	s.Network = verdict("open a UDP socket", free.socket, caged.socket)
+	s.Network = verdict("open "+forbidden, free.socket, caged.socket)
 	if c.policy.Network {
 		s.Network = Check{Proven: true, Detail: "open by --network allow"}
 	}
@@ -58,7 +66,7 @@ func (c *Confiner) selfTest() Status {
 
 func (s Status) unproven(err error) Status {
 	c := Check{Detail: "the self-test could not run: " + err.Error()}
-	s.Files, s.Network, s.Signals, s.Kill = c, c, c, c
+	s.Files, s.Network, s.Signals, s.Kill, s.err = c, c, c, c, err
 	return s
 }
 
@@ -102,7 +110,8 @@ func canaryFile(p Policy) (name string, cleanup func()) {
 // probes are the results of the forbidden calls.
 type probes struct {
 	read, socket, signal unix.Errno
-	mode                 int // seccomp's
+	beyond               unix.Errno // of a connection past the gateway
+	mode                 int        // seccomp's
 }
 
 // A probeRun is the program of the process that makes them.
@@ -112,14 +121,14 @@ type probeRun struct {
 	pin   runtime.Pinner
 }
 
-func newProbe(canary string, target int) *probeRun {
+func newProbe(canary string, target, family int) *probeRun {
 	r := new(probeRun)
 	r.pin.Pin(r)
 	copy(r.path[:len(r.path)-1], canary)
 	cwd := unix.AT_FDCWD
 	r.calls = [4]call{
 		{nr: unix.SYS_OPENAT, args: [6]uintptr{uintptr(cwd), uintptr(unsafe.Pointer(&r.path[0])), unix.O_RDONLY | unix.O_CLOEXEC}},
-		{nr: unix.SYS_SOCKET, args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0}},
+		{nr: unix.SYS_SOCKET, args: [6]uintptr{uintptr(family), unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0}},
 		{nr: unix.SYS_KILL, args: [6]uintptr{uintptr(target), 0}},
 		{nr: unix.SYS_PRCTL, args: [6]uintptr{unix.PR_GET_SECCOMP}},
 	}
@@ -141,9 +150,11 @@ func (r *probeRun) run() (probes, error) {
 		mode: int(r.calls[3].ret)}, nil
 }
 
-func probeOutside(canary string) (probes, error) { return newProbe(canary, os.Getpid()).run() }
+func probeOutside(canary string, family int) (probes, error) {
+	return newProbe(canary, os.Getpid(), family).run()
+}
 
-func (c *Confiner) probeInside(canary string) (p probes, err error) {
+func (c *Confiner) probeInside(canary string, family int) (p probes, err error) {
 	d, err := c.newDomain()
 	if err != nil {
 		return p, err
@@ -151,7 +162,7 @@ func (c *Confiner) probeInside(canary string) (p probes, err error) {
 	ran := make(chan struct{})
 	d.job <- func() {
 		defer close(ran)
-		p, err = newProbe(canary, os.Getpid()).run()
+		p, err = newProbe(canary, os.Getpid(), family).run()
 	}
 	<-ran
 	if d.broker == nil {

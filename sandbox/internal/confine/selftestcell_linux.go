@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"time"
@@ -33,7 +34,7 @@ func (i *Isolator) selfTest() Status {
 	}
 	defer listener.Close()
 	port := listener.Addr().(*net.TCPAddr).Port
-	free, err := probeOutside(canary)
+	free, err := probeOutside(canary, unix.AF_INET)
 	if err != nil {
 		return s.unproven(err)
 	}
@@ -45,12 +46,25 @@ func (i *Isolator) selfTest() Status {
 	s.Seccomp = caged.mode == unix.SECCOMP_MODE_FILTER
 	s.Files = verdict("read "+canary, free.read, caged.read)
 	s.Network = verdict("connect to a port of the server", free.socket, caged.socket)
-	if i.policy.Network {
-		s.Network = Check{Proven: true, Detail: "open by --network allow"}
+	switch {
+	case i.policy.Network:
+		s.Network = i.openNetwork()
+	case i.way != nil:
+		s.Network = i.way.proof(s.Network, caged.beyond)
 	}
 	s.Signals = verdict("signal a process outside", free.signal, caged.signal)
 	s.Kill = kill
 	return s
+}
+
+// openNetwork is what the network promises when it is open: not the abstract Unix
+// sockets of other programs, which belong to it. Below ABI 6 nothing keeps commands
+// from these.
+func (i *Isolator) openNetwork() Check {
+	if i.kernel.Landlock < 6 {
+		return Check{Detail: "with the network open, commands could reach the abstract Unix sockets of other programs; to refuse these takes Landlock ABI 6 (Linux 6.12)"}
+	}
+	return Check{Proven: true, Detail: "open by --network allow"}
 }
 
 func connectTo(address string) unix.Errno {
@@ -64,15 +78,19 @@ func connectTo(address string) unix.Errno {
 
 // A cellProbe is a leader that makes the forbidden calls instead of executing a
 // program, and leaves a process behind.
-type cellProbe struct{ connect, read, signal, mode *call }
+type cellProbe struct{ connect, beyond, read, signal, mode *call }
 
 func (i *Isolator) writeProbe(r *cellRun, canary string, port, victim int) (p cellProbe, first *call) {
-	address := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
-	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&address.Port))[:], uint16(port))
+	place := func(at netip.AddrPort) uintptr {
+		address := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: at.Addr().As4()}
+		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&address.Port))[:], at.Port())
+		return pointer(r.arena, address)
+	}
 	const sock = 3 // the first descriptor when all but the streams are closed
 	cwd := unix.AT_FDCWD
 	p = cellProbe{
-		connect: r.add(unix.SYS_CONNECT, sock, pointer(r.arena, address), unix.SizeofSockaddrInet4),
+		connect: r.add(unix.SYS_CONNECT, sock, place(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))), unix.SizeofSockaddrInet4),
+		beyond:  r.add(unix.SYS_CONNECT, sock, place(i.way.unnamed()), unix.SizeofSockaddrInet4),
 		read:    r.add(unix.SYS_OPENAT, uintptr(cwd), r.text(canary), unix.O_RDONLY),
 		signal:  r.add(unix.SYS_KILL, uintptr(victim), 0),
 		mode:    r.add(unix.SYS_PRCTL, unix.PR_GET_SECCOMP),
@@ -81,7 +99,7 @@ func (i *Isolator) writeProbe(r *cellRun, canary string, port, victim int) (p ce
 	steps := append(i.leader(r, "/"),
 		r.must(unix.SYS_CLOSE_RANGE, sock, maxDescriptor),
 		r.must(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0),
-		p.connect, p.read, p.signal, p.mode, fork)
+		p.connect, p.beyond, p.read, p.signal, p.mode, fork)
 	chain(steps...)
 	fork.orElse = r.add(unix.SYS_SETSID)
 	fork.orElse.then(r.add(unix.SYS_PPOLL))
@@ -111,7 +129,7 @@ func (i *Isolator) probe(canary string, port int) (p probes, kill Check, err err
 		return p, kill, err
 	}
 	c.Wait()
-	p = probes{read: calls.read.errno(), socket: calls.connect.errno(), signal: calls.signal.errno(), mode: int(calls.mode.ret)}
+	p = probes{read: calls.read.errno(), socket: calls.connect.errno(), beyond: calls.beyond.errno(), signal: calls.signal.errno(), mode: int(calls.mode.ret)}
 	return p, c.tryKill(), nil
 }
 

@@ -48,10 +48,7 @@ func (p place) storm(t *testing.T, i *Isolator) *Cell {
 echo 'sh storm.sh & exit' > storm.sh
 sh storm.sh & sh storm.sh & sh storm.sh &
 echo up > up; sleep 1005`)
-	eventually(t, "the daemons did not start", p.isUp)
-	if n := len(p.living()); n < 6 {
-		t.Fatalf("only %d processes: the daemons prove nothing", n)
-	}
+	p.awaitDaemons(t)
 	return c
 }
 

@@ -36,6 +36,48 @@ func boundSockets() (paths []string) {
 	return slices.Compact(paths)
 }
 
+// maxSocketWalk bounds how many entries of readable places are looked at for sockets.
+const maxSocketWalk = 4000
+
+// sockets lists those found in places that are not the system's, which can only be
+// read: the machine's list names a socket as it was bound, which may be relative to
+// some directory, or not be its name any more.
+func (v view) sockets(p Policy) (found []string) {
+	level, seen := []string{}, 0
+	for _, place := range p.Places {
+		if !place.Write && !place.Covered && !ofSystem(place.Reason) {
+			level = append(level, place.Real)
+		}
+	}
+	for len(level) > 0 {
+		var deeper []string
+		for _, dir := range level {
+			if v.grants[dir].write || below(dir, []string{oldRoot, "/dev", "/sys"}) {
+				continue
+			}
+			if isSocket(dir) {
+				found = append(found, dir)
+			}
+			entries, _ := os.ReadDir(dir)
+			for _, entry := range entries {
+				if seen++; seen > maxSocketWalk {
+					return found
+				}
+				if path := filepath.Join(dir, entry.Name()); entry.IsDir() || entry.Type()&os.ModeSocket != 0 {
+					deeper = append(deeper, path)
+				}
+			}
+		}
+		level = deeper
+	}
+	return found
+}
+
+// ofSystem reports whether places can be read because the system needs them.
+func ofSystem(reason string) bool {
+	return slices.ContainsFunc(append([]group{etc, users}, system...), func(g group) bool { return g.reason == reason })
+}
+
 // coverSockets covers the sockets at the paths, as far as they can be seen and
 // not written: the whole directory where it holds nothing else.
 func (v view) coverSockets(paths []string) error {

@@ -60,7 +60,6 @@ func (s *spares) refill() {
 }
 
 func (s *spares) fill() {
-	reserveThreads()
 	for more := true; more; {
 		d, err := s.make()
 		more = s.add(d, err)

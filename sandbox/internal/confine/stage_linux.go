@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,58 +26,109 @@ const stageTime = 30 * time.Second
 // stageEnv is the environment of the stage.
 var stageEnv = []string{"GOMAXPROCS=1"}
 
-// staged is set once the program has called Stage: only then may it be executed again.
-var staged bool
-
-// Stage must be called first in main (and in TestMain): in the process that an
-// [Isolator] starts to fill its namespaces it does that work and never returns,
-// in every other it returns at once.
-func Stage() {
-	staged = true
+// In the process that an [Isolator] starts to fill its namespaces, init does that
+// work and never returns. It does not wait for main: what the packages prepare that
+// use this one takes longer than all of it.
+func init() {
 	if len(os.Args) != 1 || os.Args[0] != stageName {
 		return
 	}
-	if err := beStage(); err != nil {
-		fmt.Println(err)
+	made, err := beStage()
+	if err == nil {
+		err = unix.Sendmsg(unix.Stdout, []byte(stageDone+"\n"), unix.UnixRights(made...), nil, 0)
+	}
+	if err != nil {
+		var number unix.Errno
+		errors.As(err, &number)
+		fmt.Println(int(number), strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
 	}
-	fmt.Println(stageDone)
 	os.Exit(0)
 }
 
 // stageDone is what the stage says when all went well.
 const stageDone = "ready"
 
-// stage has the namespaces filled.
-func (k *keeper) stage(in Isolation) error {
+// stage has the namespaces filled, and returns the descriptors of what a gateway
+// consists of, if one is wanted.
+func (k *keeper) stage(in Isolation) (made []int, err error) {
 	theirTask, task, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeFiles(theirTask, task)
-	result, theirResult, err := os.Pipe()
+	result, theirResult, err := resultPair()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer closeFiles(result, theirResult)
+	defer result.Close()
+	defer theirResult.Close()
 	if err := k.startStage(theirTask, theirResult); err != nil {
-		return err
+		return nil, err
 	}
 	theirTask.Close()
 	theirResult.Close()
 	_ = result.SetReadDeadline(time.Now().Add(stageTime)) // a file system may not answer
 	if err := json.NewEncoder(task).Encode(in); err != nil {
-		return err
+		return nil, err
 	}
-	line, err := bufio.NewReader(result).ReadString('\n')
+	line, made, err := readPassed(result)
 	switch line = strings.TrimSpace(line); line {
 	case stageDone:
-		return nil
+		return made, nil
 	case "":
-		return fmt.Errorf("the process that fills them ended early: %w", err)
+		return nil, fmt.Errorf("the process that fills them ended early: %w", err)
 	}
-	return errors.New(line)
+	return nil, stageError(line)
 }
+
+// resultPair makes two sockets that are connected, ours and one to give away.
+func resultPair() (ours *net.UnixConn, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	end := os.NewFile(uintptr(pair[0]), "stage")
+	defer end.Close()
+	theirs = os.NewFile(uintptr(pair[1]), "stage")
+	conn, err := net.FileConn(end)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+// readPassed reads a line and the descriptors that come with it, which are for this
+// process alone. They come with what the stage says last, when all went well.
+func readPassed(from *net.UnixConn) (line string, passed []int, err error) {
+	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(wayParts*4))
+	for !strings.HasSuffix(line, "\n") && err == nil {
+		var n, more int
+		n, more, _, _, err = from.ReadMsgUnix(text, rights)
+		line += string(text[:n])
+		messages, _ := unix.ParseSocketControlMessage(rights[:more])
+		for _, m := range messages {
+			fds, _ := unix.ParseUnixRights(&m)
+			passed = append(passed, fds...)
+		}
+	}
+	return line, passed, err
+}
+
+// stageError is what the stage said, which begins with the number of an error of
+// the system, 0 for none.
+func stageError(line string) error {
+	number, text, _ := strings.Cut(line, " ")
+	if n, err := strconv.Atoi(number); err == nil && n > 0 {
+		return &os.SyscallError{Syscall: strings.TrimSuffix(text, ": "+unix.Errno(n).Error()), Err: unix.Errno(n)}
+	}
+	return errors.New(text)
+}
+
+// stageCaps are what the stage keeps when it is executed: for mounts, for networks, and
+// for sockets of a gateway.
+var stageCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_NET_BIND_SERVICE}
 
 // startStage has the keeper execute this program again.
 func (k *keeper) startStage(task, result *os.File) error {
@@ -92,9 +144,10 @@ func (k *keeper) startStage(task, result *os.File) error {
 		r.must(unix.SYS_DUP3, givenOut, 1, 0),
 		r.must(unix.SYS_DUP3, givenErr, 2, 0),
 		r.must(unix.SYS_CLOSE_RANGE, 3, maxDescriptor, 0),
-		r.must(unix.SYS_CAPSET, pointer(r.arena, header), pointer(r.arena, [2]unix.CapUserData{every, every})),
-		r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN, 0, 0),
-		r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_NET_ADMIN, 0, 0)}
+		r.must(unix.SYS_CAPSET, pointer(r.arena, header), pointer(r.arena, [2]unix.CapUserData{every, every}))}
+	for _, c := range stageCaps {
+		steps = append(steps, r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0))
+	}
 	r.exec = r.add(unix.SYS_EXECVE, r.text("/proc/self/exe"), r.texts([]string{stageName}), r.texts(stageEnv))
 	chain(append(steps, r.exec)...)
 	fork := r.must(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD), 0)
@@ -109,25 +162,34 @@ func (k *keeper) startStage(task, result *os.File) error {
 }
 
 // beStage makes what the namespaces hold.
-func beStage() error {
+func beStage() (made []int, err error) {
 	task, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var in Isolation
 	if err := json.Unmarshal(task, &in); err != nil {
-		return err
+		return nil, err
+	}
+	settings := -1
+	if in.Gateway {
+		if settings, err = openSettings(); err != nil {
+			return nil, fmt.Errorf("the settings of networks: %w", err)
+		}
 	}
 	if err := arrange(in); err != nil {
-		return err
+		return nil, err
 	}
 	if in.Policy.Network {
-		return nil
+		return nil, nil
 	}
 	if err := raiseLoopback(); err != nil {
-		return fmt.Errorf("loopback: %w", err)
+		return nil, fmt.Errorf("loopback: %w", err)
 	}
-	return nil
+	if in.Gateway {
+		return makeWay(settings)
+	}
+	return nil, nil
 }
 
 // raiseLoopback starts the only interface that a new network namespace has.

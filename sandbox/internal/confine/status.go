@@ -27,6 +27,8 @@ type Status struct {
 	Network     Check `json:"network"`     // a socket to the outside cannot be opened
 	Signals     Check `json:"signals"`     // a process outside cannot be signalled
 	Kill        Check `json:"kill"`        // every process of a command can be ended
+
+	err error // why nothing could be tried
 }
 
 // Enforced reports whether commands are confined: what lies outside is out of

@@ -4,6 +4,7 @@ package confine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
 // netVar makes the test binary be a server in a network of its own, where every
@@ -35,6 +38,10 @@ var ways = map[string]func() error{
 	"header, late":     func() error { return steer6(nil, func(c, _, _ int) { byHeader(c) }) },
 	"fast open":        fastOpenOut,
 	"ancillary":        ancillaryHeader,
+	"datagram":         func() error { return datagramOut(443, false) },
+	"question":         func() error { return datagramOut(53, false) },
+	"question, sent":   func() error { return datagramOut(53, true) },
+	"late address":     lateAddress,
 }
 
 func steer4(before, after func(c, a, l int)) error {
@@ -121,6 +128,59 @@ func ancillaryHeader() error {
 	return steer6(nil, func(c, _, _ int) { _ = unix.Sendmsg(c, []byte("out of the sandbox"), oob, nil, 0) })
 }
 
+// datagramOut sends a question by UDP: to a connected address, or to one that is out
+// of a filter's sight.
+func datagramOut(port int, message bool) error {
+	to := &unix.SockaddrInet4{Addr: [4]byte{10, 99, 0, 2}, Port: port}
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return nil // refused without a gate, and then nothing is sent
+	}
+	for _, text := range []string{oneExample, "out of the sandbox"} {
+		if message {
+			_ = unix.Sendmsg(s, []byte(text), nil, to, 0)
+			_ = unix.Sendmsg(s, []byte(text), nil, &unix.SockaddrInet4{Addr: to.Addr, Port: 443}, 0)
+		} else if unix.Connect(s, to) == nil {
+			_, _ = unix.Write(s, []byte(text))
+		}
+		_ = unix.Sendto(s, []byte(text), 0, to)
+	}
+	time.Sleep(300 * time.Millisecond)
+	return nil
+}
+
+// lateAddress has another thread change where a connect and a send go to.
+func lateAddress() error {
+	to := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 80 << 8, Addr: [4]byte{127, 0, 0, 1}}
+	end := make(chan struct{})
+	go func() {
+		for b := byte(0); ; b ^= 1 {
+			select {
+			case <-end:
+				return
+			default:
+				to.Addr = [][4]byte{{127, 0, 0, 1}, {10, 99, 0, 2}}[b]
+				to.Port = []uint16{53 << 8, 80 << 8}[b]
+			}
+		}
+	}()
+	text := []byte("out of the sandbox")
+	for range 200 {
+		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM} {
+			s, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_NONBLOCK, 0)
+			if err != nil {
+				continue
+			}
+			_ = syscallErr(unix.SYS_SENDTO, uintptr(s), ptr(&text[0]), uintptr(len(text)), 0, ptr(&to), unsafe.Sizeof(to))
+			_ = syscallErr(unix.SYS_CONNECT, uintptr(s), ptr(&to), unsafe.Sizeof(to))
+			_, _ = unix.Write(s, text)
+			unix.Close(s)
+		}
+	}
+	close(end)
+	return nil
+}
+
 // TestNoPacketLeaves runs every way in a network namespace with a way out, first
 // unconfined, where its packets leave, which proves it, and then confined.
 func TestNoPacketLeaves(t *testing.T) {
@@ -138,8 +198,8 @@ func TestNoPacketLeaves(t *testing.T) {
 	proven := 0
 	for line := range strings.Lines(string(out)) {
 		var way string
-		var free, caged int
-		if _, err := fmt.Sscanf(line, "%q %d %d", &way, &free, &caged); err != nil {
+		var free, caged, gated int
+		if _, err := fmt.Sscanf(line, "%q %d %d %d", &way, &free, &caged, &gated); err != nil {
 			t.Error(line)
 			continue
 		}
@@ -148,8 +208,8 @@ func TestNoPacketLeaves(t *testing.T) {
 		} else {
 			t.Logf("%s: not even unconfined does a packet leave", way)
 		}
-		if caged > 0 {
-			t.Errorf("%s: %d packets left the sandbox", way, caged)
+		if caged+gated > 0 {
+			t.Errorf("%s: %d packets left the sandbox, and %d behind a gate", way, caged, gated)
 		}
 	}
 	if proven < 3 {
@@ -165,14 +225,21 @@ func beNetwork(dir string) {
 		os.Exit(1)
 	}
 	p := place{ws: dir}
-	c, err := New(p.policy(), Options{})
+	rules, err := network.Parse("one.example,10.99.0.3:80")
 	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	gate := network.NewGate(network.Config{Rules: rules, Resolver: &book{of: map[string]string{"one.example": "198.51.100.1"}}})
+	c, err := New(p.policy(), Options{})
+	behind, err2 := New(p.policy(), Options{Gate: gate})
+	if err = errors.Join(err, err2); err != nil {
 		fmt.Println("no network:", err)
 		os.Exit(1)
 	}
 	exe, _ := os.Executable()
 	for way := range ways {
-		var count [2]int32
+		var count [3]int32
 		for i := range count {
 			before := packets.Load()
 			cmd := exec.Command(exe)
@@ -180,7 +247,7 @@ func beNetwork(dir string) {
 			if i == 0 {
 				err = cmd.Run()
 			} else {
-				err = runIn(c, cmd)
+				err = runIn([]*Confiner{1: c, 2: behind}[i], cmd)
 			}
 			if err != nil {
 				fmt.Println(way, err)
@@ -188,14 +255,14 @@ func beNetwork(dir string) {
 			count[i] = packets.Load() - before
 			time.Sleep(700 * time.Millisecond) // what is sent again belongs to it
 		}
-		fmt.Printf("%q %d %d\n", way, count[0], count[1])
+		fmt.Printf("%q %d %d %d\n", way, count[0], count[1], count[2])
 	}
-	_ = c.Close()
+	_ = errors.Join(c.Close(), behind.Close())
 	os.Exit(0)
 }
 
 // openTunnel makes an interface with a route and counts what is sent by it with
-// a TCP segment in it.
+// a TCP segment or a datagram in it.
 func openTunnel() (*atomic.Int32, error) {
 	if err := raiseLoopback(); err != nil {
 		return nil, err
@@ -222,7 +289,7 @@ func openTunnel() (*atomic.Int32, error) {
 			if err != nil {
 				return
 			}
-			if carriesTCP(buf[:n]) {
+			if carries(buf[:n]) {
 				packets.Add(1)
 			}
 		}
@@ -230,11 +297,11 @@ func openTunnel() (*atomic.Int32, error) {
 	return &packets, nil
 }
 
-func carriesTCP(b []byte) bool {
+func carries(b []byte) bool {
 	const routing = 43
 	switch {
 	case len(b) >= 20 && b[0]>>4 == 4:
-		return b[9] == unix.IPPROTO_TCP
+		return b[9] == unix.IPPROTO_TCP || b[9] == unix.IPPROTO_UDP
 	case len(b) >= 40 && b[0]>>4 == 6:
 		return b[6] == unix.IPPROTO_TCP || b[6] == routing
 	}

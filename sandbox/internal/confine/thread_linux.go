@@ -20,6 +20,7 @@ func (d *Domain) onConfinedThread(ready chan<- error) {
 		handOver(func() { d.onConfinedThread(ready) })
 		return
 	}
+	defer threads.unlock()
 	err := d.confineThread()
 	ready <- err
 	if err != nil {

@@ -246,10 +246,9 @@ func (w *watcher) close() {
 		w.giveUp()
 	}
 	<-w.ended
+	watchers.Delete(w.pid) // once it is collected, another watcher may get its id
 	status, err := proc.Wait(w.pid)
 	w.fired = err == nil && status.Exited() && status.ExitStatus() == 1
-	watchers.Delete(w.pid)
-	proc.Release(w.pid)
 	w.pin.Unpin()
 }
 

@@ -82,7 +82,7 @@ func (p place) launchConfined(t *testing.T, c *Confiner, env []string, script st
 	cmd.Dir, cmd.Env = p.ws, append(os.Environ(), env...)
 	d, err := c.Start(starting(cmd))
 	must(t, err)
-	go func() { _ = cmd.Wait() }()
+	go func() { _ = wait(cmd) }()
 	eventually(t, "the daemon did not start", func() bool {
 		for _, pid := range p.living() {
 			if proc.Name(pid) == "sleep" {
@@ -199,8 +199,8 @@ func TestWatcherStopped(t *testing.T) {
 			}
 			must(t, halt(d.watcher.pid))
 			eventually(t, "the watcher does not stand still", func() bool {
-				text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.watcher.pid))
-				return strings.Contains(string(text), ") T ") || strings.Contains(string(text), ") t ")
+				w, _ := proc.Read(d.watcher.pid)
+				return w.Stopped
 			})
 			if has := d.watcher.has(cmd.Process.Pid); has != (name == "for once") {
 				t.Errorf("its answer is %v", has)

@@ -36,18 +36,23 @@ func claimed(pid int) (is bool) {
 }
 
 // A watcher that does nothing for one wait is told to continue, should something
-// have stopped it; after so many waits it is given up. They are counted one by
-// one because a pause of the whole system ends only one of them.
+// have stopped it; after so many waits it is given up, and earlier when it stands
+// still whatever it is told. They are counted one by one because a pause of the
+// whole system ends only one of them.
 const (
-	oneWait  = time.Second
-	maxWaits = 10
+	oneWait    = 100 * time.Millisecond
+	maxWaits   = 100
+	maxStopped = 10
 )
 
 // urge waits until the watcher has done something, and reports whether it has.
 func (w *watcher) urge(done func(time.Duration) bool) bool {
-	for range maxWaits {
+	for waits, stopped := 0, 0; waits < maxWaits && stopped < maxStopped; waits++ {
 		if done(oneWait) {
 			return true
+		}
+		if p, ok := proc.Read(w.pid); ok && p.Stopped {
+			stopped++
 		}
 		_ = proc.Signal(w.pid, unix.SIGCONT) // gone shows in the next wait
 	}

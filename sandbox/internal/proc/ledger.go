@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// children are those that Start has begun, each until Release.
+// children are those that Start has begun, each until it is collected: the moment
+// after, its id may be somebody else's.
 var children = ledger{known: map[int]bool{}, starting: map[chan struct{}]bool{}, after: map[*func()]bool{}}
 
 type ledger struct {
@@ -17,8 +18,7 @@ type ledger struct {
 }
 
 // Start runs fork, which starts one child and returns its id. From the moment
-// of its birth on the child belongs to the caller, who collects it with Wait
-// and gives its id back with Release.
+// of its birth on the child belongs to the caller, who collects it with Wait.
 func Start(fork func() (pid int, err error)) (pid int, err error) {
 	done := make(chan struct{})
 	children.mu.Lock()
@@ -36,19 +36,29 @@ func Start(fork func() (pid int, err error)) (pid int, err error) {
 	return fork()
 }
 
-// Known reports whether pid is a child that Start has begun. A process that was
-// born before the call is judged rightly after Settle only.
+// Known reports whether pid is a child that Start has begun and nobody has
+// collected. A process that was born before the call is judged rightly after
+// Settle only.
 func Known(pid int) bool {
 	children.mu.Lock()
 	defer children.mu.Unlock()
 	return children.known[pid]
 }
 
-// Release gives an id back, which nobody signals or waits for any more.
+// Release gives the id of a child back that was collected by other means than
+// Wait, which must be done at once, or that nobody is going to collect.
 func Release(pid int) {
 	children.mu.Lock()
 	defer children.mu.Unlock()
 	delete(children.known, pid)
+}
+
+// collect has get collect a child and gives its id back, in one step for Known.
+func (l *ledger) collect(pid int, get func() error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, pid)
+	return get()
 }
 
 // Settle returns when every child that exists now, and that is Start's, is known.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // When memory runs out the kernel ends processes, by default the largest, which
@@ -40,7 +42,7 @@ var Prepare = sync.OnceFunc(func() {
 })
 
 // Expendable runs start. Children that it starts, and all that descends from
-// them, are the first to be ended when memory runs out.
+// them, are the first to be ended when memory runs out, and have the mark.
 func Expendable(start func() error) error {
 	Prepare()
 	raise(1)
@@ -53,6 +55,9 @@ func raise(by int) {
 	defer score.mu.Unlock()
 	before := score.raised
 	score.raised += by
+	if before == 0 || score.raised == 0 {
+		mark(before == 0)
+	}
 	switch {
 	case score.file == nil:
 	case before == 0:
@@ -62,8 +67,10 @@ func raise(by int) {
 	}
 }
 
-// Keep gives a child that may have been born meanwhile this process's own value.
+// Keep gives a child that may have been born meanwhile this process's own values.
 func Keep(pid int) {
+	limit := unmarked()
+	_ = unix.Prlimit(pid, unix.RLIMIT_LOCKS, &limit, nil) // it may have ended
 	if score.file != nil {
 		_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte(score.own), 0) // it may have ended
 	}

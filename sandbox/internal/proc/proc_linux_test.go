@@ -1,10 +1,13 @@
 package proc
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,7 +65,6 @@ func TestStatusIsTheCallers(t *testing.T) {
 	must(t, err)
 	_, err = Wait(orphan)
 	must(t, err)
-	Release(orphan)
 	select {
 	case <-collected:
 	case <-time.After(time.Minute):
@@ -72,7 +74,6 @@ func TestStatusIsTheCallers(t *testing.T) {
 	if err != nil || status.ExitStatus() != 7 {
 		t.Errorf("got %v, %v", status, err)
 	}
-	Release(pid)
 	if err := held.Wait(); err == nil || held.ProcessState.ExitCode() != 6 {
 		t.Errorf("got %v", err)
 	}
@@ -96,7 +97,6 @@ func TestKnownBeforeForkReturns(t *testing.T) {
 		return pid, err
 	})
 	must(t, err)
-	defer Release(pid)
 	if status, err := Wait(pid); err != nil || status.ExitStatus() != 8 {
 		t.Errorf("got %v, %v", status, err)
 	}
@@ -115,6 +115,119 @@ func TestReleasedIsCollected(t *testing.T) {
 	Release(pid)
 	lookSoon()
 	eventually(t, "it was not collected", func() bool { _, ok := Read(pid); return !ok })
+}
+
+// TestCollectedIsForgotten: an id says nothing about who got it later.
+func TestCollectedIsForgotten(t *testing.T) {
+	pid, err := Start(func() (int, error) { return fork("exit 9") })
+	must(t, err)
+	if !Known(pid) {
+		t.Error("a child that nobody has collected is not known")
+	}
+	if status, err := Wait(pid); err != nil || status.ExitStatus() != 9 {
+		t.Errorf("got %v, %v", status, err)
+	}
+	if Known(pid) {
+		t.Error("a collected child is known")
+	}
+	if _, err := Wait(pid); err != unix.ECHILD {
+		t.Errorf("it can be collected twice: %v", err)
+	}
+}
+
+// TestReaperLooksAgain: what was somebody's when it ended, and is nobody's later,
+// is collected although no signal tells of the change.
+func TestReaperLooksAgain(t *testing.T) {
+	Adopt()
+	pid, err := Start(func() (int, error) { return fork("exit 0") })
+	must(t, err)
+	eventually(t, "it does not end", isZombie(pid))
+	fd, err := unix.PidfdOpen(pid, 0) // as package os holds its children
+	must(t, err)
+	Release(pid)
+	lookSoon()
+	time.Sleep(2 * rest) // enough for every look but those that come again and again
+	if !isZombie(pid)() {
+		t.Error("it was collected although somebody holds it")
+	}
+	must(t, unix.Close(fd))
+	eventually(t, "it was not collected", func() bool { _, ok := Read(pid); return !ok })
+}
+
+// reuseVar makes the test binary be the first process of a namespace.
+const reuseVar = "PROC_TEST_REUSE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(reuseVar) != "" {
+		if err := reuse(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// reuse has an orphan get the id of a child that was collected before.
+func reuse() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("no ids: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		return fmt.Errorf("no ids: %w", err)
+	}
+	Adopt()
+	pid, err := Start(func() (int, error) { return fork("exit 0") })
+	if err != nil {
+		return err
+	}
+	if _, err := Wait(pid); err != nil {
+		return err
+	}
+	for range 100 { // a new thread of ours may take the id
+		parent := exec.Command("/bin/sh", "-c", "read go; setsid sleep 0.1 >&- & echo $!")
+		parent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		in, _ := parent.StdinPipe()
+		out, _ := parent.StdoutPipe()
+		if err := parent.Start(); err != nil {
+			return err
+		}
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0); err != nil {
+			return fmt.Errorf("no ids: %w", err)
+		}
+		_, _ = io.WriteString(in, "go\n")
+		said, _ := io.ReadAll(out)
+		if err := parent.Wait(); err != nil {
+			return err
+		}
+		if strings.TrimSpace(string(said)) != strconv.Itoa(pid) {
+			continue
+		}
+		for range 6000 {
+			if _, ok := Read(pid); !ok {
+				return nil
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return fmt.Errorf("orphan %d was not collected", pid)
+	}
+	return fmt.Errorf("no ids: none got %d", pid)
+}
+
+// TestOrphanWithAnOldID: an orphan is collected also under the id that a child had.
+func TestOrphanWithAnOldID(t *testing.T) {
+	exe, err := os.Executable()
+	must(t, err)
+	first := exec.Command(exe)
+	first.Env = append(os.Environ(), reuseVar+"=1")
+	first.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	out, err := first.CombinedOutput()
+	if strings.Contains(string(out), "no ids:") || err != nil && os.Getuid() != 0 {
+		t.Skipf("ids cannot be given here: %v %s", err, out)
+	}
+	if err != nil {
+		t.Error(err, string(out))
+	}
 }
 
 func TestSignalSparesTheSystem(t *testing.T) {
@@ -142,6 +255,7 @@ var mayBeSignalling = map[string]string{
 	"sandbox/internal/confine/selftest_linux.go":       "a probe with signal 0",
 	"sandbox/internal/confine/selftestcell_linux.go":   "a probe with signal 0",
 	"sandbox/internal/confine/watcherend_linux.go":     "a question by signal 0 whether a thread is the server's",
+	"sandbox/internal/confine/brokertask_linux.go":     "a question by signal 0 whether a thread is still the asker's",
 	"sandbox/internal/confine/keeper_linux.go":         "a keeper's, which stays in its namespaces",
 	"sandbox/internal/confine/cellrun_linux.go":        "a guard's, to the init that the kernel named to it",
 }

@@ -46,30 +46,37 @@ func lookSoon() {
 
 // Wait collects a child and returns how it ended.
 func Wait(pid int) (status syscall.WaitStatus, err error) {
-	for {
-		if _, err = syscall.Wait4(pid, &status, unix.WALL, nil); err != syscall.EINTR {
-			lookSoon()
-			return status, err
-		}
+	for err = unix.EINTR; err == unix.EINTR; {
+		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 	}
+	err = children.collect(pid, func() error {
+		if err == nil {
+			_, err = syscall.Wait4(pid, &status, unix.WNOHANG|unix.WALL, nil)
+		}
+		return err
+	})
+	lookSoon()
+	return status, err
 }
 
 // rest is how long a child that somebody is about to collect may hide the others.
 const rest = time.Second
 
 // reap collects orphans as they end. The system shows one ended child at a time;
-// when that one is not ours to take, all are looked at a little later.
+// when that one is not ours to take, all are looked at a little later, again and
+// again: what looks like somebody else's now may turn out to be nobody's, and no
+// signal tells of that.
 func reap() {
 	var all <-chan time.Time
 	for {
 		select {
 		case <-look:
-			if !takeShown() && all == nil {
-				all = time.After(rest)
-			}
 		case <-all:
 			all = nil
 			takeAll()
+		}
+		if !takeShown() && all == nil {
+			all = time.After(rest)
 		}
 	}
 }

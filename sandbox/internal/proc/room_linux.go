@@ -12,8 +12,14 @@ import (
 )
 
 // reserved is how many processes and threads commands leave to this program,
-// whose runtime cannot go on when the system refuses it a thread.
-const reserved = 64
+// whose runtime cannot go on when the system refuses it a thread: half of a
+// small limit, and of a large one what many commands at once need.
+func reserved(limit uint64) uint64 { return min(max(limit/2, fewProcesses), manyProcesses) }
+
+const (
+	fewProcesses  = 64
+	manyProcesses = 1024
+)
 
 // ownLimit is the user's limit of processes. Nothing has to be reserved for
 // root, whom the system does not count.
@@ -29,12 +35,31 @@ var ownLimit = sync.OnceValue(func() unix.Rlimit {
 // leave this program some processes of the user's limit. It cannot be undone.
 func Reserve(pid int) {
 	limit := ownLimit()
-	if limit.Cur == unix.RLIM_INFINITY || limit.Cur <= 2*reserved {
-		return // none, or too low to be shared
+	if !shared(limit) {
+		return
 	}
-	limit.Cur -= reserved
+	limit.Cur -= reserved(limit.Cur)
 	limit.Max = limit.Cur
-	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil) // it may have ended
+	leave := map[int]bool{}
+	for had := -1; len(leave) > had && len(leave) < manyProcesses; {
+		had = len(leave)
+		limitAll(pid, &limit, leave)
+	}
+}
+
+// limitAll limits a process, and what it has started before: a busy machine comes
+// late to that. done are those that are limited.
+func limitAll(pid int, limit *unix.Rlimit, done map[int]bool) {
+	if !done[pid] {
+		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, limit, nil) // it may have ended
+		done[pid] = true
+	}
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // none for who has ended
+	for _, child := range strings.Fields(string(text)) {
+		if id, err := strconv.Atoi(child); err == nil && id > 1 {
+			limitAll(id, limit, done)
+		}
+	}
 }
 
 // A FullError: the system's limit of processes is nearly reached.
@@ -42,6 +67,23 @@ type FullError struct{ Now, Most int }
 
 func (e *FullError) Error() string {
 	return fmt.Sprintf("%d processes run, and the limit for all of them is %d: end what earlier commands left running", e.Now, e.Most)
+}
+
+// shared is false for no limit, and for one too low to be shared.
+func shared(limit unix.Rlimit) bool {
+	return limit.Cur != unix.RLIM_INFINITY && limit.Cur > 2*fewProcesses
+}
+
+// MostCommands is how many commands can run at once with what Reserve reserves: each
+// takes its first process, one that watches it, a thread to start it and one that
+// waits for it. 0 is no limit.
+func MostCommands() int {
+	limit := ownLimit()
+	if !shared(limit) {
+		return 0
+	}
+	const each, besides = 4, 32
+	return int(reserved(limit.Cur)-besides) / each
 }
 
 // Room returns a FullError when the control group of this program has hardly
@@ -53,7 +95,7 @@ func Room() error {
 	}
 	most, err := readNumber(dir + "/pids.max") // not a number: no limit
 	now, err2 := readNumber(dir + "/pids.current")
-	if err != nil || err2 != nil || now < most-min(reserved, most/2) {
+	if err != nil || err2 != nil || now < most-min(fewProcesses, most/2) {
 		return nil
 	}
 	return &FullError{Now: now, Most: most}

@@ -14,8 +14,9 @@ import (
 type Process struct {
 	PID, Parent, Group, Session int
 
-	Born uint64 // in ticks since boot, as Ticks counts
-	Dead bool   // it runs no code of its own any more
+	Born    uint64 // in ticks since boot, as Ticks counts
+	Dead    bool   // it runs no code of its own any more
+	Stopped bool   // by a signal or a tracer
 }
 
 // All reads the table.
@@ -54,7 +55,8 @@ func Read(pid int) (Process, bool) {
 	number := func(i int) uint64 { n, _ := strconv.ParseUint(string(fields[i]), 10, 64); return n }
 	state := fields[0][0]
 	return Process{PID: pid, Parent: int(number(1)), Group: int(number(2)), Session: int(number(3)), Born: number(19),
-		Dead: state == 'Z' || state == 'X' || number(6)&exiting != 0}, true
+		Stopped: state == 'T' || state == 't',
+		Dead:    state == 'Z' || state == 'X' || number(6)&exiting != 0}, true
 }
 
 // Family is every process for which root holds, and all descendants of those.

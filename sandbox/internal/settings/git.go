@@ -2,6 +2,7 @@ package settings
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -32,8 +33,22 @@ var gitSettings = list{known: `user.name user.email user.signingkey user.useconf
 const byRemote = "hasconfig:remote.*.url:"
 
 func (s gitSetting) secret() bool {
-	return !gitSettings.has(s.section+"."+s.key) || secretText(strings.TrimPrefix(s.sub, byRemote)) || secretText(s.value)
+	return !gitSettings.has(s.section+"."+s.key) || secretText(strings.TrimPrefix(s.sub, byRemote)) || secretText(s.value) ||
+		s.runs() && !plainCommand.MatchString(s.value)
 }
+
+// gitCommands are settings that git gives to a shell.
+const gitCommands = `core.editor core.pager core.fsmonitor sequence.editor filter.*clean filter.*smudge filter.*process diff.*command diff.*textconv diff.external
+	merge.*driver difftool.*cmd mergetool.*cmd gpg.program gpg.*program pager.* interactive.difffilter tar.*command web.browser browser.*cmd man.*cmd`
+
+// runs reports whether the value is a command for a shell: anything can stand there.
+func (s gitSetting) runs() bool {
+	return s.section == "alias" && strings.HasPrefix(s.value, "!") || matches(s.section+"."+s.key, gitCommands)
+}
+
+// plainCommand is a program with options that hold no value, or git-lfs as it
+// installs itself.
+var plainCommand = regexp.MustCompile(`^(true|false|[\w./+-]+( +(-[A-Za-z]{1,6}|--[a-z-]+))*|git-lfs [a-z-]+( --skip)?( -- %f)?)?$`)
 
 // shown is the name, without what may be secret in it.
 func (s gitSetting) shown() string {

@@ -4,7 +4,9 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -34,11 +36,68 @@ func secretWord(text string) bool {
 
 // secretText reports whether a value, or a line, is not to be copied whatever it
 // belongs to.
-func secretText(text string) bool { return secretWord(text) || hasLogin(text) || hasControl(text) }
+func secretText(text string) bool {
+	return secretWord(text) || hasLogin(text) || HasToken(text) || inQuery.MatchString(text) || inPath.MatchString(text) || hasControl(text)
+}
 
 var (
-	// httpLogin is any name in a URL of HTTP, where tokens stand for names.
-	httpLogin = regexp.MustCompile(`(?is)https?:.*@`)
+	// knownToken is a token of a well-known service, a key in the form of PEM, or the
+	// header that carries a login.
+	knownToken = sync.OnceValue(func() *regexp.Regexp {
+		var forms []string
+		for _, f := range tokenForms {
+			forms = append(forms, regexp.QuoteMeta(f.begins)+`[`+f.of()+`]{`+strconv.Itoa(f.length)+`,}`)
+		}
+		return regexp.MustCompile(`\b(` + strings.Join(forms, "|") + `)` +
+			`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}|-----BEGIN [A-Z ]*PRIVATE KEY|hooks\.slack\.com/services/|(?i:authorization:\s*\S|\b(password|passwd|pwd)=[^\s;&])`)
+	})
+	// inQuery is an address with a query: signatures and keys stand there.
+	inQuery = regexp.MustCompile(`://\S*\?\S*=`)
+	// inPath is an address with a part in its path that looks drawn by lot.
+	inPath = regexp.MustCompile(`://[^\s/]+/\S*\b(?:[A-Za-z]+[0-9]|[0-9]+[A-Za-z])[A-Za-z0-9]{14,}\b`)
+)
+
+// A tokenForm is how the tokens of a service look: what they begin with, and how many
+// letters and digits follow at least, in some with dashes between.
+type tokenForm struct {
+	begins string
+	length int
+	dashed bool
+}
+
+func (f tokenForm) of() string {
+	if f.dashed {
+		return "A-Za-z0-9_-"
+	}
+	return "A-Za-z0-9"
+}
+
+var tokenForms = []tokenForm{
+	{"ghp_", 20, false}, {"gho_", 20, false}, {"ghu_", 20, false}, {"ghs_", 20, false}, {"ghr_", 20, false}, {"github_pat_", 20, true},
+	{"glpat-", 16, true}, {"gldt-", 16, true}, {"glrt-", 16, true}, {"glcbt-", 16, true}, {"glptt-", 16, true}, {"gloas-", 16, true},
+	{"npm_", 20, false}, {"pypi-Ag", 16, true}, {"dckr_pat_", 16, true}, {"hf_", 20, false},
+	{"xoxb-", 12, true}, {"xoxp-", 12, true}, {"xoxa-", 12, true}, {"xoxr-", 12, true}, {"xoxs-", 12, true},
+	{"sk-proj-", 16, true}, {"sk-ant-", 16, true}, {"sk-svcacct-", 16, true}, {"sk-", 32, false}, {"sk_live_", 16, false}, {"rk_live_", 16, false},
+	{"ya29.", 16, true}, {"AIza", 30, true}, {"AKIA", 16, false}, {"ASIA", 16, false},
+}
+
+// TokenPatterns are patterns of a shell for values in which HasToken finds something,
+// but for words in other case.
+func TokenPatterns() []string {
+	patterns := []string{"*eyJ????????*.????????*", `*-----BEGIN*PRIVATE\ KEY*`, "*hooks.slack.com/services/*", "*[Aa]uthorization:*", "*[Pp]assword=?*"}
+	for _, f := range tokenForms {
+		patterns = append(patterns, "*"+f.begins+strings.Repeat("["+f.of()+"]", f.length)+"*")
+	}
+	return patterns
+}
+
+// HasToken reports whether a text holds what is a secret by its form, whatever it
+// belongs to.
+func HasToken(text string) bool { return knownToken().MatchString(text) }
+
+var (
+	// httpLogin is any name in a URL of HTTP and the like, where tokens stand for names.
+	httpLogin = regexp.MustCompile(`(?is)(https?|ftps?|socks[45]h?):.*@`)
 	// sshUser is no secret: a name without a password.
 	sshUser = regexp.MustCompile(`\b(git\+)?ssh://[\w.-]+@`)
 	// passwordAt is NAME:PASSWORD@, also without a scheme.

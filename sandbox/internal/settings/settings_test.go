@@ -48,6 +48,11 @@ func TestCopies(t *testing.T) {
 			"", "gitlab.privatetoken hub.oauthtoken github.accesstoken sendemail.smtppassword http.proxy http.cookiefile core.sshcommand user.pat"},
 		{"git", "[alias]\na = \"!curl -H 'Authorization: Bearer s3cret'\"\nb = !sshpass -p s3cret ssh\nc = log @{u}\n[url \"ssh://git@corp/\"]\ninsteadOf = git@corp:\n[includeIf \"hasconfig:remote.*.url:git@corp:*/**\"]\npath = /x\n",
 			"[alias]\n\tc = \"log @{u}\"\n[url \"ssh://git@corp/\"]\n\tinsteadof = \"git@corp:\"\n[includeif \"hasconfig:remote.*.url:git@corp:*/**\"]\n\tpath = \"/copies/x\"\n", "alias.a alias.b"},
+		{"git", "[alias]\n\tmr = \"!curl -u me:s3cret https://x\"\n\tst = status -sb\n[filter \"openssl\"]\n\tclean = openssl enc -k s3cret\n[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\tprocess = git-lfs filter-process\n[core]\n\teditor = code --wait\n[sequence]\n\teditor = env K=s3cret vim\n[lfs]\n\turl = https://lfs/?sig=s3cret\n[http]\n\tproxy = socks5h://s3cret@proxy\n",
+			"[alias]\n\tst = \"status -sb\"\n[filter \"lfs\"]\n\tclean = \"git-lfs clean -- %f\"\n[filter \"lfs\"]\n\tprocess = \"git-lfs filter-process\"\n[core]\n\teditor = \"code --wait\"\n", "alias.mr filter.openssl.clean sequence.editor lfs.url http.proxy"},
+		{"npm", "registry=https://dl.corp/a1s3cretB2c3D4e5F6/org/\n@a:registry=https://npm.corp/artifactory/api/npm/npm-virtual-2024/\nmessage=npm_s3cretAAAAAAAAAAAAAAAAAAAAAA\n", "@a:registry=https://npm.corp/artifactory/api/npm/npm-virtual-2024/\n", "registry message"},
+		{"pip", "[global]\nfind-links = https://acct.blob/w?sv=2020&sig=s3cret\nindex-url = https://pypi.org/simple\n", "[global]\nindex-url = https://pypi.org/simple\n", "find-links"},
+		{"go", "GOFLAGS=-ldflags=-X=main.key=ghp_s3cretAAAAAAAAAAAAAAAA\nGOPROXY=https://proxy.golang.org,direct\n", "GOPROXY=https://proxy.golang.org,direct\n", "GOFLAGS"},
 	} {
 		copied, left := copies[c.tool](c.text)
 		if copied != c.want || strings.Join(left, " ") != c.left {
@@ -66,7 +71,7 @@ func TestGitReadsCopies(t *testing.T) {
 		t.Skip("no git")
 	}
 	for _, text := range []string{
-		"[user]\n\tname = Ann Lee\n\temail=ann@x\n[Core]\n\tPager = less -F ; comment\n[branch \"a\\\"b\\\\c\"]\n\tremote = o\n[alias]\n\tx = \"!f() { echo \\\"$1\\\"; }; f\"\n",
+		"[user]\n\tname = Ann Lee\n\temail=ann@x\n[Core]\n\tPager = less -F ; comment\n[branch \"a\\\"b\\\\c\"]\n\tremote = o\n[alias]\n\tx = \"log --grep=\\\"$1\\\"; f\"\n",
 		"[branch.B]\nc=d\n[core] y\n[branch \"Y z\"] w = 1 \\\n 2  \n\tq = \"  s  \"  \n\tempty =\n",
 	} {
 		copied, left := Git(text, "/h", nothing, nothing)

@@ -1,0 +1,74 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestRemoveAllOfDeepTrees: a tree deeper than the process may have descriptors,
+// with directories that nobody may enter, and names that get into the way.
+func TestRemoveAllOfDeepTrees(t *testing.T) {
+	dir := t.TempDir()
+	const levels = 5000
+	must(t, os.Mkdir(filepath.Join(dir, "tree"), 0o700))
+	at, err := unix.Open(filepath.Join(dir, "tree"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for i := range levels {
+		must(t, unix.Mkdirat(at, "d", 0o700))
+		next, err := unix.Openat(at, "d", unix.O_PATH|unix.O_DIRECTORY, 0)
+		must(t, err)
+		if i%100 == 0 {
+			file, err := unix.Openat(at, "file", unix.O_CREAT|unix.O_WRONLY, 0o600)
+			must(t, err)
+			unix.Close(file)
+			must(t, unix.Symlinkat("/", at, "link"))
+			must(t, unix.Mkdirat(at, fmt.Sprintf("%s%d", tempPrefix, i), 0o700))
+			must(t, unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", at), 0, 0))
+		}
+		unix.Close(at)
+		at = next
+	}
+	unix.Close(at)
+	var old unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	defer func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }()
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 256, Max: old.Max}))
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	defer root.Close()
+	must(t, removeAll(root, "tree"))
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	must(t, removeAll(root, "tree")) // which is not there
+}
+
+func BenchmarkRemoveAll(b *testing.B) {
+	dir := b.TempDir()
+	root, err := os.OpenRoot(dir)
+	must(b, err)
+	defer root.Close()
+	for name, remove := range map[string]func() error{
+		"ours": func() error { return removeAll(root, "t") },
+		"os":   func() error { return root.RemoveAll("t") },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				for d := range 300 {
+					at := filepath.Join(dir, "t", fmt.Sprint(d%20), fmt.Sprint(d))
+					must(b, os.MkdirAll(at, 0o700))
+					for f := range 10 {
+						must(b, os.WriteFile(filepath.Join(at, fmt.Sprint(f)), nil, 0o600))
+					}
+				}
+				b.StartTimer()
+				must(b, remove())
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -144,12 +145,14 @@ func (s *Skill) fillOlder(m *yaml.Node, n *notes) {
 }
 
 // commented is an unquoted value on one line that a comment follows.
-var commented = regexp.MustCompile(`(?m)^([A-Za-z_][\w.-]*):[ \t]+([^\s"'|>#&*!\[{%@` + "`" + `][^\n]*?)[ \t]+(#[^\n]*)$`)
+var commented = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^([A-Za-z_][\w.-]*):[ \t]+([^\s"'|>#&*!\[{%@` + "`" + `][^\n]*?)[ \t]+(#[^\n]*)$`)
+})
 
 // warnComments tells of a # in a plain name or description: what follows it is a
 // comment, which hardly anybody meant.
 func warnComments(front string, m *yaml.Node, n *notes) {
-	for _, found := range commented.FindAllStringSubmatch(front, -1) {
+	for _, found := range commented().FindAllStringSubmatch(front, -1) {
 		key, value, rest := found[1], found[2], found[3]
 		if v := get(m, key); (key == "name" || key == "description") && v != nil && v.Style == 0 && v.Value == value {
 			n.warn("%s ends before %q: in YAML, a # after a blank begins a comment; put the value in quotes", key, clipped(rest))
@@ -165,12 +168,12 @@ func clipped(s string) string {
 	return s
 }
 
-var strictName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var strictName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`) })
 
 // strictFields reports whether a strict reader of the JSON form accepts name and description.
 func (s *Skill) strictFields(m *yaml.Node) bool {
 	name, desc := get(m, "name"), get(m, "description")
-	return isString(name) && name.Value == s.Name && strictName.MatchString(s.Name) && len(s.Name) <= maxName &&
+	return isString(name) && name.Value == s.Name && strictName().MatchString(s.Name) && len(s.Name) <= maxName &&
 		isString(desc) && utf8.RuneCountInString(desc.Value) <= maxDescription
 }
 

@@ -150,6 +150,14 @@ func TestWatchAnnouncesChanges(t *testing.T) {
 	<-done
 }
 
+func TestPauseGrowsWithSkills(t *testing.T) {
+	for skills, want := range map[int]time.Duration{0: pollEvery, 500: pollEvery, 5000: 10 * time.Second, 1e6: pollMost} {
+		if got := pause(skills); got != want {
+			t.Errorf("%d skills: %v, not %v", skills, got, want)
+		}
+	}
+}
+
 func TestLoad(t *testing.T) {
 	dir := realTempDir(t)
 	write(t, dir, map[string]string{"a/SKILL.md": md("a", "d"), "a/b/SKILL.md": md("b", "d"), "broken/SKILL.md": "x", "empty/": "", "file": "x", "link": "-> a"})

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -15,9 +16,11 @@ import (
 // The scalars of YAML 1.2's core schema that JSON has, and nothing more: dates,
 // yes, 1_000, 12:30, .inf and .nan are the author's text.
 var (
-	decimal  = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	prefixed = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
-	float    = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	decimal  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-+]?[0-9]+$`) })
+	prefixed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`) })
+	float    = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	})
 )
 
 // appendJSON appends a plain tree as JSON, keys in the order written.
@@ -88,15 +91,15 @@ func isNull(n *yaml.Node) bool {
 // text: many readers of JSON would refuse the whole document for it.
 func number(v string) (string, bool) {
 	switch {
-	case decimal.MatchString(v):
+	case decimal().MatchString(v):
 		v = canonical(v)
-	case prefixed.MatchString(v):
+	case prefixed().MatchString(v):
 		i, ok := new(big.Int).SetString(v, 0)
 		if !ok {
 			return "", false
 		}
 		v = i.String()
-	case float.MatchString(v):
+	case float().MatchString(v):
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil {
 			return "", false

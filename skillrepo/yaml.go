@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -75,7 +76,7 @@ func parseYAML(text string) (root *yaml.Node, more bool, err error) {
 	return doc.Content[0], more, nil
 }
 
-var keyLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*:[ \t]+)([^\s"'|>].*)$`)
+var keyLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z_][\w.-]*:[ \t]+)([^\s"'|>].*)$`) })
 
 // quoteValues double-quotes the value of every unindented line that is not YAML
 // by itself, so that "description: Use when: asked" can be read.
@@ -83,7 +84,7 @@ func quoteValues(text string) string {
 	lines := strings.Split(text, "\n")
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	for i, line := range lines {
-		m := keyLine.FindStringSubmatch(line)
+		m := keyLine().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}

@@ -56,6 +56,7 @@ func (t *Tool) run(ctx context.Context, env *Env, schema *Schema, call *Call, ra
 	call.Args = args
 	var out any
 	if err == nil {
+		t.begin(ctx)
 		out, err = t.call(ctx, env, schema, args)
 	}
 	if err != nil {

@@ -101,6 +101,7 @@ func TestErrorsAreWorded(t *testing.T) {
 		{path(sandbox.ErrNotRegular), "unsupported_type|a/b is not a regular file.|"},
 		{path(sandbox.ErrParentIsFile), "conflict|a is a file, so a/b cannot be created below it.|"},
 		{path(sandbox.ErrNotReadable), "denied|File a/b is not readable.|"},
+		{path(sandbox.ErrLeased), "denied|File a/b is not readable now: another program holds a lease on it. Try again later.|"},
 		{path(sandbox.ErrNotWritable), "denied|File a/b is not writable.|"},
 		{path(fs.ErrNotExist), "not_found|File a/b does not exist.|"},
 		{path(sandbox.ErrLinkLoop), "not_found|File a/b does not exist.|"},

@@ -1,6 +1,10 @@
 package tools
 
-import "github.com/mark3labs/mcp-go/mcp"
+import (
+	"bytes"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
 
 // A Dialect puts results and failures on the wire of one profile. It is the only
 // place where a profile's way of wording things lives.
@@ -37,4 +41,32 @@ func Object(v any) *mcp.CallToolResult {
 	r := Text(string(raw))
 	r.RawStructuredContent = raw
 	return r
+}
+
+// Objects is the dialect of profiles that answer with one block of compact JSON. A
+// failure is an object with error and code; what a tool adds to it follows.
+type Objects struct{}
+
+// OK is out as an object.
+func (Objects) OK(_ *Call, out any) *mcp.CallToolResult { return Object(out) }
+
+// Fail says what happened, of what kind it is, and what to try next.
+func (Objects) Fail(_ *Call, e *Error) *mcp.CallToolResult {
+	object := JSON(struct {
+		Error string `json:"error"`
+		Code  Code   `json:"code"`
+		Hint  string `json:"hint,omitempty"`
+	}{e.Msg, e.Code, e.Hint})
+	if e.Data != nil {
+		object = join(object, JSON(e.Data))
+	}
+	return Text(string(object))
+}
+
+// join puts the members of the JSON object b behind those of a.
+func join(a, b []byte) []byte {
+	if bytes.Equal(b, []byte("{}")) {
+		return a
+	}
+	return append(append(bytes.TrimSuffix(a, []byte("}")), ','), b[1:]...)
 }

@@ -63,6 +63,10 @@ var kinds = []struct {
 }{
 	{is[*ArgError], BadInput},
 	{is[*sandbox.TooLargeError], TooLarge},
+	{is[*sandbox.NoRoomError], Unavailable},
+	{is[*sandbox.TooManyError], Unavailable},
+	{is[*sandbox.InputFullError], Unavailable},
+	{is[*sandbox.EndedError], Conflict},
 	{is[*plan.TooLargeError], TooLarge},
 	{is[*plan.BlankError], BadInput},
 	{is[*patch.SyntaxError], BadInput},
@@ -122,6 +126,8 @@ var codes = []struct {
 	{sandbox.ErrHasNUL, BadInput},
 	{sandbox.ErrEnding, Cancelled},
 	{sandbox.ErrUnconfined, Unavailable},
+	{sandbox.ErrNoTerminal, Unavailable},
+	{sandbox.ErrInputEnded, Conflict},
 	{context.Canceled, Cancelled},
 	{context.DeadlineExceeded, Cancelled},
 }
@@ -213,6 +219,8 @@ func pathSentence(e *sandbox.PathError) string {
 		return e.Path + " is not a regular file."
 	case errors.Is(e.Err, sandbox.ErrParentIsFile):
 		return fmt.Sprintf("%s is a file, so %s cannot be created below it.", e.Parent, e.Path)
+	case errors.Is(e.Err, sandbox.ErrLeased):
+		return fmt.Sprintf("File %s is not readable now: another program holds a lease on it. Try again later.", e.Path)
 	case errors.Is(e.Err, sandbox.ErrNotReadable):
 		return fmt.Sprintf("File %s is not readable.", e.Path)
 	case errors.Is(e.Err, sandbox.ErrNotWritable):

@@ -82,7 +82,6 @@ func (t *Tool) askUser(ctx context.Context, reason string, req mcp.CallToolReque
 		Message:         "A skill asks whether " + t.Name + " may run: " + reason,
 		RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
 	}
-	server := mcpserver.ServerFromContext(ctx)
 	if info := mcpserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
 		if answer := mcpserver.ElicitationResponse(req.Params.InputResponses, permissionID); answer != nil {
 			return answer.Action == mcp.ElicitationResponseActionAccept, nil
@@ -92,10 +91,11 @@ func (t *Tool) askUser(ctx context.Context, reason string, req mcp.CallToolReque
 		}
 		return false, mcpserver.NewInputRequestBuilder("").Elicit(permissionID, params).ToolResult()
 	}
-	if server == nil {
+	asker := askerOf(ctx)
+	if asker == nil {
 		return false, nil
 	}
-	answer, err := server.RequestElicitation(ctx, mcp.ElicitationRequest{Params: params})
+	answer, err := asker.RequestElicitation(ctx, mcp.ElicitationRequest{Params: params})
 	return err == nil && answer.Action == mcp.ElicitationResponseActionAccept, nil
 }
 

@@ -74,12 +74,17 @@ func (p *progress) watch() {
 				continue
 			}
 			reported, seen = now, n
-			if line = clean(line); line == "" {
-				line = fmt.Sprintf("running for %d s", int(now.Sub(p.start).Seconds()))
-			}
-			p.send(line, false)
+			p.send(gettingOn(line, now.Sub(p.start)), false)
 		}
 	}
+}
+
+// gettingOn says how a command is getting on that has printed this line last.
+func gettingOn(line string, running time.Duration) string {
+	if line = clean(line); line == "" {
+		line = fmt.Sprintf("running for %d s", int(running.Seconds()))
+	}
+	return line
 }
 
 // finish sends the last report, right before the result. After a cancel nothing is sent.
@@ -88,7 +93,12 @@ func (p *progress) finish(outcome string) {
 		return
 	}
 	close(p.stop)
-	p.send(fmt.Sprintf("%s after %.1f s", outcome, time.Since(p.start).Seconds()), true)
+	p.send(endedAfter(outcome, time.Since(p.start)), true)
+}
+
+// endedAfter says how a command ended, and when.
+func endedAfter(outcome string, ran time.Duration) string {
+	return fmt.Sprintf("%s after %.1f s", outcome, ran.Seconds())
 }
 
 func (p *progress) send(message string, last bool) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 )
@@ -13,14 +14,25 @@ import (
 // getting on, when it asked for that.
 func (e *Env) Run(ctx context.Context, c sandbox.Command) (sandbox.Result, error) {
 	c.Tail = &sandbox.Tail{}
-	p := startProgress(ctx, c.Tail.Last)
-	result, err := e.Shell(ctx).Run(ctx, c)
-	if err != nil {
-		p.finish("not started")
-		return result, err
+	p, start := startProgress(ctx, c.Tail.Last), time.Now()
+	task := TaskOf(ctx)
+	if task != nil {
+		task.Follow(func() string {
+			line, _ := c.Tail.Last()
+			return gettingOn(line, time.Since(start))
+		})
 	}
-	p.finish(outcome(result))
-	return result, nil
+	result, err := e.Shell(ctx).Run(ctx, c)
+	end := "not started"
+	if err == nil {
+		end = outcome(result)
+	}
+	p.finish(end)
+	if task != nil {
+		last := endedAfter(end, time.Since(start))
+		task.Follow(func() string { return last })
+	}
+	return result, err
 }
 
 // outcome says in a few words how a command ended.
@@ -60,6 +72,20 @@ func Unconfined(err error) (missing string, refused bool) {
 
 // RefusedHint tells what the sandbox kept a command from, "" for nothing.
 func RefusedHint(r sandbox.Result) string { return strings.Join(r.Refused, "\n") }
+
+// Longer says how work that takes longer gets the time, when the deadline that ended
+// it was the one for calls that ask for none (own is the tool's): by an argument of
+// the tool, up to most in its unit, and by the flag. A tool may have no argument.
+func (e *Env) Longer(r sandbox.Result, given, own time.Duration, argument string, most int64) string {
+	const flag = "sk the user to set --timeout in the arguments of perstack-base, as in --timeout 10m."
+	switch {
+	case !r.TimedOut || given != e.CommandTimeout(own):
+		return ""
+	case argument == "":
+		return "For longer work a" + flag
+	}
+	return fmt.Sprintf("For longer work set %s, at most %d, or a%s", argument, most, flag)
+}
 
 // JoinHints joins what two have to say, each perhaps nothing.
 func JoinHints(a, b string) string { return strings.TrimSpace(a + "\n" + b) }

@@ -15,6 +15,7 @@ type Effect struct {
 	Destructive bool // may overwrite or remove what was there
 	Idempotent  bool // the same call again changes nothing more
 	OpenWorld   bool // reaches things this server does not control
+	OfCommands  bool // of no use without tools that run commands, so --read-only leaves it out too
 	KeepsFiles  bool // safe under --read-only although it changes something: state of the session only
 }
 
@@ -24,13 +25,15 @@ var (
 	Replaces = Effect{Destructive: true, Idempotent: true}
 	Edits    = Effect{Destructive: true}
 	Runs     = Effect{Destructive: true, OpenWorld: true}
+	Steers   = Effect{Destructive: true, OpenWorld: true, OfCommands: true}  // writes to or signals what runs
+	Watches  = Effect{ReadOnly: true, Idempotent: true, OfCommands: true}    // looks at what runs
 	Notes    = Effect{KeepsFiles: true}                                      // adds to the session's state
 	Sets     = Effect{KeepsFiles: true, Idempotent: true}                    // replaces the session's state
 	Clears   = Effect{KeepsFiles: true, Idempotent: true, Destructive: true} // drops the session's state
 )
 
 // AllowedReadOnly tells whether --read-only keeps a tool with this effect.
-func (e Effect) AllowedReadOnly() bool { return e.ReadOnly || e.KeepsFiles }
+func (e Effect) AllowedReadOnly() bool { return !e.OfCommands && (e.ReadOnly || e.KeepsFiles) }
 
 // A Lane is a queue: calls of one lane on one connection take effect in arrival
 // order, one at a time.

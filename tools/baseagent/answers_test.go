@@ -22,7 +22,7 @@ func TestRefusalsWhateverTheEnd(t *testing.T) {
 		"succeeded": {sandbox.Result{Refused: refused}, "(no output)\n" + sentence},
 		"nothing":   {sandbox.Result{}, "(no output)"},
 	} {
-		if got := commandAnswer(c.result, 5).text.Head; got != c.want {
+		if got := commandAnswer(c.result, 5, "").text.Head; got != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

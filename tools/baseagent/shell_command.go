@@ -44,7 +44,8 @@ var shellCommand = tools.Define(tools.Info{
 	if result.Cancelled {
 		return answer{}, tools.Errorf(tools.Cancelled, "", "Command was cancelled.")
 	}
-	return commandAnswer(result, *in.TimeoutMS), nil
+	longer := env.Longer(result, time.Duration(*in.TimeoutMS)*time.Millisecond, commandTimeout, "timeout_ms", sandbox.DefaultLimits.MaxTimeout.Milliseconds())
+	return commandAnswer(result, *in.TimeoutMS, longer), nil
 })
 
 // commandSlack is kept of the output beyond what is shown: line feeds at its end
@@ -63,7 +64,7 @@ func runShell(ctx context.Context, env *tools.Env, c sandbox.Command) (sandbox.R
 }
 
 // commandAnswer puts together what a command printed and how it ended.
-func commandAnswer(r sandbox.Result, timeoutMS int64) answer {
+func commandAnswer(r sandbox.Result, timeoutMS int64, longer string) answer {
 	a := answer{
 		text: printed(sandbox.JoinOutputs(r.Stdout, r.Stderr)), way: outcut.Advice("send the output to a file and read parts of it"),
 		failed: r.TimedOut || r.ExitCode != 0,
@@ -72,7 +73,7 @@ func commandAnswer(r sandbox.Result, timeoutMS int64) answer {
 	switch {
 	case r.TimedOut:
 		a.text = lines(outcut.Whole(fmt.Sprintf("Error: Command timed out after %d ms.", timeoutMS)), a.text)
-		a.text = lines(a.text, refused)
+		a.text = lines(lines(a.text, refused), outcut.Whole(longer))
 	case r.ExitCode != 0:
 		a.text = lines(a.text, refused)
 		a.text = lines(a.text, outcut.Whole(fmt.Sprintf("[exit code: %d]", r.ExitCode)))

@@ -3,7 +3,6 @@ package baseagent
 import (
 	"errors"
 	"io/fs"
-	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools/internal/search"
@@ -31,7 +30,7 @@ func (w workspace) Open(path string) (search.Dir, search.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return nil, file{f}, nil
+	return nil, f, nil
 }
 
 type dir struct{ *sandbox.Dir }
@@ -40,7 +39,7 @@ func (d dir) ReadDir() ([]search.Entry, error) {
 	list, err := d.Entries()
 	entries := make([]search.Entry, len(list))
 	for i, e := range list {
-		entries[i] = search.Entry{Name: e.Name(), Kind: kindOf(e.Type())}
+		entries[i] = search.Entry{Name: e.Name, Kind: kindOf(e.Type)}
 	}
 	return entries, err
 }
@@ -70,9 +69,5 @@ func (d dir) OpenFile(name string) (search.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return file{f}, nil
+	return f, nil
 }
-
-type file struct{ *sandbox.File }
-
-func (f file) ModTime() (time.Time, error) { return f.File.ModTime(), nil }

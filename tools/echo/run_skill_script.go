@@ -3,6 +3,7 @@ package echo
 import (
 	"context"
 
+	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
@@ -17,9 +18,11 @@ var runSkillScript = tools.Define(tools.Info{
 	Name: "run_skill_script", Title: "Run script of a skill", Effect: tools.Runs, Budget: budget, Timeout: scriptTimeout,
 	Description: "Run a script of an activated skill with the interpreter for its kind. It runs in the skill directory.",
 }, func(ctx context.Context, env *tools.Env, in runSkillScriptIn) (string, error) {
+	timeout := env.CommandTimeout(scriptTimeout)
 	result, err := tools.SessionOf(ctx).Skills.RunScript(ctx, skill.Script{
 		Skill: in.SkillName, Script: in.Script, Args: in.Args,
-		Timeout: env.CommandTimeout(scriptTimeout), Budget: env.Budget(budget), Start: env.Run,
+		Timeout: timeout, Budget: env.Budget(budget), Start: env.Run,
+		Longer: func(r sandbox.Result) string { return env.Longer(r, timeout, scriptTimeout, "", 0) },
 	})
 	if err != nil {
 		return "", err

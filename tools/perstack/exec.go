@@ -62,7 +62,8 @@ var exec = tools.Define(tools.Info{
 	}
 	stdout, stderr, cut := sandbox.CutOutputs(result.Stdout, result.Stderr, keep)
 	if result.ExitCode != 0 || result.TimedOut || result.Cancelled {
-		return out, failure(result, *in.Timeout, execFailure{Stdout: stdout, Stderr: stderr, Truncated: cut})
+		longer := env.Longer(result, time.Duration(*in.Timeout)*time.Millisecond, commandTimeout, "timeout", sandbox.DefaultLimits.MaxTimeout.Milliseconds())
+		return out, failure(result, *in.Timeout, longer, execFailure{Stdout: stdout, Stderr: stderr, Truncated: cut})
 	}
 	if out.Output = stdout + stderr; strings.TrimSpace(out.Output) == "" {
 		out.Output = silent
@@ -92,7 +93,7 @@ func workingDirectory(env *tools.Env, cwd string) (string, error) {
 }
 
 // failure words a command that ran and did not succeed.
-func failure(r sandbox.Result, timeout int64, shown execFailure) error {
+func failure(r sandbox.Result, timeout int64, longer string, shown execFailure) error {
 	e := tools.Errorf(tools.Failed, "", "Command failed with exit code %d.", r.ExitCode)
 	switch {
 	case r.TimedOut:
@@ -105,7 +106,7 @@ func failure(r sandbox.Result, timeout int64, shown execFailure) error {
 	default:
 		shown.ExitCode = &r.ExitCode
 	}
-	if e.Hint = tools.RefusedHint(r); shown.Truncated {
+	if e.Hint = tools.JoinHints(tools.RefusedHint(r), longer); shown.Truncated {
 		e.Hint = tools.JoinHints(e.Hint, cutHint)
 	}
 	e.Data = shown

@@ -4,10 +4,7 @@
 package perstack
 
 import (
-	"bytes"
 	"time"
-
-	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
@@ -20,7 +17,7 @@ var Profile = &tools.Profile{
 	Instructions: "For several steps keep a list with todo and tick what is done. " +
 		"exec runs one program without a shell; for pipes run sh with the arguments -c and the command line. " +
 		"Call attemptCompletion when all is done; it answers with the todos that are still open.",
-	Dialect: dialect{},
+	Dialect: tools.Objects{},
 	Tools: []*tools.Tool{
 		attemptCompletion,
 		clearTodo,
@@ -42,29 +39,3 @@ const (
 
 // todos is the list behind todo, clearTodo and attemptCompletion.
 var todos = tools.NewState(func() *plan.Todos { return &plan.Todos{} }).Lists("Todo list", "todo", "todo_")
-
-// A dialect answers with one block of compact JSON. A failure is an object with
-// error and code; what a tool adds to it follows.
-type dialect struct{}
-
-func (dialect) OK(_ *tools.Call, out any) *mcp.CallToolResult { return tools.Object(out) }
-
-func (dialect) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
-	object := tools.JSON(struct {
-		Error string     `json:"error"`
-		Code  tools.Code `json:"code"`
-		Hint  string     `json:"hint,omitempty"`
-	}{e.Msg, e.Code, e.Hint})
-	if e.Data != nil {
-		object = join(object, tools.JSON(e.Data))
-	}
-	return tools.Text(string(object))
-}
-
-// join puts the members of the JSON object b behind those of a.
-func join(a, b []byte) []byte {
-	if bytes.Equal(b, []byte("{}")) {
-		return a
-	}
-	return append(append(bytes.TrimSuffix(a, []byte("}")), ','), b[1:]...)
-}

@@ -29,6 +29,7 @@ var Profile = &tools.Profile{
 const (
 	budget         = 131072           // bytes of text in a result
 	commandTimeout = 55 * time.Second // MCP clients give up after 60
+	longestRun     = time.Hour        // what skill_run's timeout takes
 	maxCatalogue   = 8 << 10          // bytes of the list of skills in a description
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
@@ -29,7 +30,7 @@ var skillRun = tools.Define(tools.Info{
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		adapt(env, l)
 		timeout, field := env.CommandTimeout(commandTimeout), l.Input.Field("timeout")
-		if timeout%time.Second == 0 && timeout <= time.Hour {
+		if timeout%time.Second == 0 && timeout <= longestRun {
 			field.Default = timeout.Seconds()
 		} else {
 			field.Doc += fmt.Sprintf(" Default %g.", timeout.Seconds())
@@ -44,6 +45,9 @@ var skillRun = tools.Define(tools.Info{
 	}
 	if in.Timeout != nil && *in.Timeout > 0 {
 		run.Timeout = time.Duration(*in.Timeout) * time.Second
+	}
+	run.Longer = func(r sandbox.Result) string {
+		return env.Longer(r, run.Timeout, commandTimeout, "timeout", int64(longestRun.Seconds()))
 	}
 	result, err := tools.SessionOf(ctx).Skills.Run(ctx, run)
 	if err != nil {

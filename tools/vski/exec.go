@@ -55,6 +55,7 @@ type ended struct {
 	TimedOut  bool   `json:"timed_out"`
 	Truncated bool   `json:"truncated,omitempty"`
 	Sandbox   string `json:"sandbox,omitempty"`
+	Hint      string `json:"hint,omitempty"`
 }
 
 const commandTimeout = 30 * time.Second
@@ -84,7 +85,8 @@ var exec = tools.Define(tools.Info{
 	out = execOut{Command: in.Command, Shell: in.Shell, Cwd: in.Cwd, ExitCode: result.ExitCode, Success: result.ExitCode == 0}
 	out.Stdout, out.Stderr, out.Truncated = sandbox.CutOutputs(result.Stdout, result.Stderr, env.Budget(budget))
 	out.Sandbox = tools.RefusedHint(result)
-	return out, out.unended(result, *in.Timeout)
+	longer := env.Longer(result, time.Duration(*in.Timeout)*time.Second, commandTimeout, "timeout", int64(sandbox.DefaultLimits.MaxTimeout.Seconds()))
+	return out, out.unended(result, *in.Timeout, longer)
 })
 
 func (in execIn) asCommand(shell *sandbox.Shell, dir string, keep int) sandbox.Command {
@@ -101,7 +103,7 @@ func (in execIn) asCommand(shell *sandbox.Shell, dir string, keep int) sandbox.C
 }
 
 // unended is the error of a command that did not end by itself.
-func (out execOut) unended(r sandbox.Result, timeout int64) error {
+func (out execOut) unended(r sandbox.Result, timeout int64, longer string) error {
 	if !r.TimedOut && !r.Cancelled {
 		return nil
 	}
@@ -111,7 +113,7 @@ func (out execOut) unended(r sandbox.Result, timeout int64) error {
 	}
 	e.Data = ended{
 		Error: e.Msg, Command: out.Command, Stdout: out.Stdout, Stderr: out.Stderr,
-		ExitCode: -1, TimedOut: r.TimedOut, Truncated: out.Truncated, Sandbox: out.Sandbox,
+		ExitCode: -1, TimedOut: r.TimedOut, Truncated: out.Truncated, Sandbox: out.Sandbox, Hint: longer,
 	}
 	return e
 }

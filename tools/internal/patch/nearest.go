@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/perstack-ai/perstack-base/tools/internal/alike"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
@@ -67,11 +68,11 @@ func (u *updater) refuse(c *Chunk, header string, old []string) error {
 }
 
 // unifiedHeader is what stands behind @@ in the patches of other tools.
-var unifiedHeader = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+var unifiedHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`) })
 
 // advice says why the lines were not found, if that can be told.
 func (u *updater) advice(c *Chunk, header string, old []string) string {
-	if unifiedHeader.MatchString(header) {
+	if unifiedHeader().MatchString(header) {
 		return "This is a unified diff header; write @@ alone or @@ and a line of the file."
 	}
 	if header == "" && c.EndOfFile {

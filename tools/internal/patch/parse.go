@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -57,11 +58,13 @@ func splitText(text string) []string {
 }
 
 // hereDoc is the first line of a here-document: `<<EOF`, `apply_patch <<'EOF'`.
-var hereDoc = regexp.MustCompile(`^\s*(?:(?:apply_patch|applypatch|cat)\s*)?<<-?(['"]?)([A-Za-z_][A-Za-z0-9_]*)(['"]?)\s*$`)
+var hereDoc = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(?:(?:apply_patch|applypatch|cat)\s*)?<<-?(['"]?)([A-Za-z_][A-Za-z0-9_]*)(['"]?)\s*$`)
+})
 
 // unwrap drops a here-document around the patch, of which shell users are fond.
 func unwrap(lines []string) []string {
-	m := hereDoc.FindStringSubmatch(lines[0])
+	m := hereDoc().FindStringSubmatch(lines[0])
 	last := len(lines) - 1
 	if m == nil || m[1] != m[3] || last < 2 || strings.TrimSpace(lines[last]) != m[2] {
 		return lines

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A unified is a parser of unified diffs: what git and diff -u write. Everything
@@ -42,7 +43,7 @@ func parseUnified(text string) (*Patch, error) {
 			err = p.gitFile()
 		case p.header(p.at):
 			err = p.plainFile()
-		case hunkHeader.MatchString(p.lines[p.at]):
+		case hunkHeader().MatchString(p.lines[p.at]):
 			err = invalidHunk(p.at+1, "the hunk has no file.", "Lines '--- a/{path}' and '+++ b/{path}' stand before the hunks of a file.")
 		default:
 			p.at++
@@ -131,7 +132,7 @@ func (p *unified) file(c change) error {
 	if err != nil {
 		return err
 	}
-	for p.at < len(p.lines) && hunkHeader.MatchString(p.lines[p.at]) {
+	for p.at < len(p.lines) && hunkHeader().MatchString(p.lines[p.at]) {
 		chunk, err := p.hunk()
 		if err != nil {
 			return err
@@ -200,12 +201,14 @@ func (s *Section) takeContent() error {
 	return nil
 }
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
+var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
+})
 
 // hunk reads one hunk. It ends where its counts are used up, or at a line that can
 // be none of its own.
 func (p *unified) hunk() (Chunk, error) {
-	m := hunkHeader.FindStringSubmatch(p.lines[p.at])
+	m := hunkHeader().FindStringSubmatch(p.lines[p.at])
 	number := func(text string) int {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -256,7 +259,7 @@ func (p *unified) ends(line string, left, added int) bool {
 	case line == "-- ": // the signature of a mail
 		return done
 	case p.header(p.at): // or one removed and one added line that look like it
-		hunk := p.at+2 < len(p.lines) && hunkHeader.MatchString(p.lines[p.at+2])
+		hunk := p.at+2 < len(p.lines) && hunkHeader().MatchString(p.lines[p.at+2])
 		return done || hunk && (left != 1 || added != 1)
 	}
 	return false
@@ -282,7 +285,7 @@ func gitNames(names string) (old, name string) {
 }
 
 // epoch is the time that diff gives a file that is not there.
-var epoch = regexp.MustCompile(`^(1970-01-0[12]|1969-12-31)[ T]`)
+var epoch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(1970-01-0[12]|1969-12-31)[ T]`) })
 
 // fileName reads the name on a --- or +++ line; none tells that there is no file.
 func fileName(text string) (name string, none bool) {
@@ -291,7 +294,7 @@ func fileName(text string) (name string, none bool) {
 	}
 	name, stamp, _ := strings.Cut(text, "\t")
 	name = strings.TrimRight(name, " ")
-	return name, name == devNull || epoch.MatchString(stamp)
+	return name, name == devNull || epoch().MatchString(stamp)
 }
 
 const devNull = "/dev/null"
@@ -335,14 +338,14 @@ func quotedEnd(s string) int {
 	return 0
 }
 
-var escape = regexp.MustCompile(`\\([0-7]{3}|[abtnvfr"\\])`)
+var escape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\([0-7]{3}|[abtnvfr"\\])`) })
 
 // unquoteName reads a name that git put in quotes, with its escapes.
 func unquoteName(s string) string {
 	if len(s) < 2 || quotedEnd(s) != len(s) {
 		return s
 	}
-	return escape.ReplaceAllStringFunc(s[1:len(s)-1], func(e string) string {
+	return escape().ReplaceAllStringFunc(s[1:len(s)-1], func(e string) string {
 		if n, err := strconv.ParseUint(e[1:], 8, 8); err == nil {
 			return string([]byte{byte(n)})
 		}

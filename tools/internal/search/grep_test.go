@@ -216,8 +216,8 @@ func (slowDir) Close() error                       { return nil }
 type slowDir struct{}
 type slowFile struct{ *strings.Reader }
 
-func (slowFile) Close() error                { return nil }
-func (slowFile) ModTime() (time.Time, error) { return time.Time{}, nil }
+func (slowFile) Close() error       { return nil }
+func (slowFile) ModTime() time.Time { return time.Time{} }
 
 func TestGrepTimeout(t *testing.T) {
 	q := Query{Pattern: "nothing", Timeout: 200 * time.Millisecond}
@@ -304,8 +304,8 @@ func (m memoryTree) Open(string) (Dir, File, error) {
 
 type memoryFile struct{ *bytes.Reader }
 
-func (memoryFile) Close() error                { return nil }
-func (memoryFile) ModTime() (time.Time, error) { return time.Time{}, nil }
+func (memoryFile) Close() error       { return nil }
+func (memoryFile) ModTime() time.Time { return time.Time{} }
 
 // countedTree counts the handles that are open.
 type countedTree struct {

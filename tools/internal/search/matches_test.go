@@ -20,7 +20,11 @@ func matchesByRegexp(p *pattern, text []byte) (all [][2]int) {
 
 func TestMatchesAgainstRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(51, 52))
-	for range 3000 {
+	n := 3000
+	if testing.Short() {
+		n = 750
+	}
+	for range n {
 		pattern, fold := randomPattern(r), r.IntN(2) == 0
 		p, err := compilePattern(pattern, fold, true)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -210,7 +211,7 @@ func wordEscape(c byte, inClass bool) string {
 	case c == 'w':
 		return `[_\pL\pN]`
 	case c == 'W' && inClass:
-		return noWordRanges
+		return noWordRanges()
 	case c == 'W':
 		return `[^_\pL\pN]`
 	}
@@ -219,7 +220,7 @@ func wordEscape(c byte, inClass bool) string {
 
 // noWordRanges is the complement of \w as ranges, because a class cannot hold a
 // negated class of its own. U+0345 is left out: without case it equals a letter.
-var noWordRanges = func() string {
+var noWordRanges = sync.OnceValue(func() string {
 	var b strings.Builder
 	tree, err := syntax.Parse(`[^_\pL\pN\x{345}]`, syntax.Perl)
 	if err != nil {
@@ -229,7 +230,7 @@ var noWordRanges = func() string {
 		fmt.Fprintf(&b, `\x{%x}-\x{%x}`, tree.Rune[i], tree.Rune[i+1])
 	}
 	return b.String()
-}()
+})
 
 // isCaseless reports whether r has no other case.
 func isCaseless(r rune) bool { return unicode.SimpleFold(r) == r }

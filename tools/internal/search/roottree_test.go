@@ -92,12 +92,12 @@ func (d rootDir) OpenFile(name string) (File, error) {
 
 type rootFile struct{ *os.File }
 
-func (f rootFile) ModTime() (time.Time, error) {
+func (f rootFile) ModTime() time.Time {
 	info, err := f.Stat()
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}
 	}
-	return info.ModTime(), nil
+	return info.ModTime()
 }
 
 // write makes files below dir, the first the newest, a second apart.

@@ -48,6 +48,6 @@ type Dir interface {
 // A File is an open regular file.
 type File interface {
 	io.ReadCloser
-	// ModTime returns the time of the last change of the content.
-	ModTime() (time.Time, error)
+	// ModTime is when the content last changed.
+	ModTime() time.Time
 }

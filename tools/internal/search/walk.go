@@ -244,21 +244,16 @@ func (w *worker) searchAll(j job) {
 	}
 }
 
-// search searches one open file. Only one that matches is asked for its time.
+// search searches one open file.
 func (w *worker) search(file File, prefix, name string) {
 	n, what := w.scanner.count(file, w.query.Mode == Files)
 	w.tally.count(what)
 	if n == 0 {
 		return
 	}
-	t, err := file.ModTime()
-	if err != nil {
-		w.failed(err)
-		return
-	}
 	w.tally.files++
 	w.tally.matches += n
-	w.hits = append(w.hits, hit{prefix + name, t.UnixNano(), n})
+	w.hits = append(w.hits, hit{prefix + name, file.ModTime().UnixNano(), n})
 	if len(w.hits) > 2*w.keep && len(w.hits) > 4096 {
 		slices.SortFunc(w.hits, newestFirst)
 		w.hits = slices.Clip(w.hits[:w.keep])

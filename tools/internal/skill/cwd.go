@@ -7,16 +7,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 )
 
 // leading is a variable at the beginning of a path.
-var leading = regexp.MustCompile(`^\$(?:([A-Z_]+)|\{([A-Z_]+)\})(?:/|$)`)
+var leading = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\$(?:([A-Z_]+)|\{([A-Z_]+)\})(?:/|$)`) })
 
 // cutVariable splits $NAME/rest and ${NAME}/rest.
 func cutVariable(p string) (name, rest string, ok bool) {
-	m := leading.FindStringSubmatch(p)
+	m := leading().FindStringSubmatch(p)
 	if m == nil {
 		return "", p, false
 	}

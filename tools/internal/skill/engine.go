@@ -26,8 +26,8 @@ type Engine struct {
 	ReadOnly  bool            // nothing a skill brings along is run
 	Confined  func() bool     // whether the kernel confines commands; nil = it does not
 
-	// Network: commands may use the network where they are confined.
-	Network bool
+	// Network is what of the network commands may use where they are confined.
+	Network sandbox.Network
 
 	// AllowWrite are directories outside the workspace that commands may write.
 	AllowWrite []string
@@ -36,7 +36,7 @@ type Engine struct {
 }
 
 // online reports whether commands have a network.
-func (e *Engine) online() bool { return e.Network || e.Confined == nil || !e.Confined() }
+func (e *Engine) online() bool { return !e.Network.Closed() || e.Confined == nil || !e.Confined() }
 
 // A Session is what one client has done with skills. A nil *Session, that of a
 // server without skills, has no hooks.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/skillrepo"
@@ -128,11 +129,11 @@ func (s *Session) source(ctx context.Context, w *workspace, from string) (*sourc
 	return s.skillSource(ctx, w, from, rest)
 }
 
-var versioned = regexp.MustCompile(`^(.+)@([0-9]{1,9})$`)
+var versioned = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(.+)@([0-9]{1,9})$`) })
 
 // cutVersion splits NAME@N; -1 means the latest.
 func cutVersion(name string) (string, int) {
-	if m := versioned.FindStringSubmatch(name); m != nil {
+	if m := versioned().FindStringSubmatch(name); m != nil {
 		n, _ := strconv.Atoi(m[2])
 		return m[1], n
 	}

@@ -3,6 +3,7 @@ package skill
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/perstack-ai/perstack-base/skillrepo"
@@ -10,7 +11,7 @@ import (
 
 // aliases are the names by which skills written for other hosts know our tools.
 var aliases = map[string]string{
-	"exec": "Bash", "shell_command": "Bash", "skill_run": "Bash", "run_skill_script": "Bash",
+	"exec": "Bash", "shell_command": "Bash", "exec_command": "Bash", "skill_run": "Bash", "run_skill_script": "Bash",
 	"readTextFile": "Read", "readImageFile": "Read", "readPdfFile": "Read", "read": "Read", "read_file": "Read",
 	"view_image": "Read", "read_skill_resource": "Read",
 	"writeTextFile": "Write", "write": "Write", "write_file": "Write", "editTextFile": "Edit", "apply_patch": "Edit",
@@ -55,14 +56,14 @@ func matchGlob(pattern, s string) bool {
 	return err == nil && re.MatchString(s)
 }
 
-var class = regexp.MustCompile(`^\[([!^]?)(\]?[^\]]*)\]`)
+var class = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[([!^]?)(\]?[^\]]*)\]`) })
 
 func globSource(pattern string) string {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
 	for pattern != "" {
 		size := 1
-		switch m := class.FindStringSubmatch(pattern); {
+		switch m := class().FindStringSubmatch(pattern); {
 		case pattern[0] == '*':
 			b.WriteString(`.*`)
 		case pattern[0] == '?':
@@ -98,8 +99,11 @@ func Subject(tool string, input map[string]any) string {
 		return joined(input["path"], input["file_path"])
 	}
 	first := input["command"]
-	if tool == "run_skill_script" {
+	switch tool {
+	case "run_skill_script":
 		first = input["script"]
+	case "exec_command":
+		first = input["cmd"]
 	}
 	line := words(first)
 	if args := words(input["args"]); args != "" {

@@ -3,6 +3,7 @@ package skill
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 )
@@ -29,7 +30,9 @@ func (w *workspace) refusals(r sandbox.Result, dir string) (sentences []string) 
 
 // denied finds the names that a program was not allowed to make: mkdir and touch
 // put them in quotes, shells between colons.
-var denied = regexp.MustCompile(`(?m)(?:[‘'"]|: )([^‘’'":\n]+)[’'"]?: (?:Permission denied|Read-only file system)$`)
+var denied = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)(?:[‘'"]|: )([^‘’'":\n]+)[’'"]?: (?:Permission denied|Read-only file system)$`)
+})
 
 // deniedMaking reports whether a command in the copy of a skill complains of a name
 // that is not there: it tried to make it.
@@ -38,7 +41,7 @@ func (w *workspace) deniedMaking(dir string, stderr sandbox.Output) bool {
 	if !ok || !sandbox.Below(rel, skillsDir) {
 		return false
 	}
-	for _, m := range denied.FindAllStringSubmatch(headText(stderr), -1) {
+	for _, m := range denied().FindAllStringSubmatch(headText(stderr), -1) {
 		if strings.HasPrefix(m[1], "/") {
 			continue
 		}

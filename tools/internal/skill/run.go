@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
@@ -28,6 +29,8 @@ type Run struct {
 	Prefix      string
 	Timeout     time.Duration
 	Budget      int // bytes of text in the result
+
+	Longer func(sandbox.Result) string // how to get more time
 
 	// Start runs a command in the session's shell and tells the client how it is getting on.
 	Start func(context.Context, sandbox.Command) (sandbox.Result, error)
@@ -50,7 +53,7 @@ type RunResult struct {
 
 const maxInputs = 100
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // injected are the variables that every run has and no call may set.
 var injected = []string{"WORKSPACE_DIR", "SKILLS_DIR", "WORK_DIR", "OUTPUT_DIR", "RUN_DIR", "SKILL_DIR", "PROJECT_DIR", "SKILL_NAME", "SESSION_ID"}
@@ -107,7 +110,7 @@ func (s *Session) Run(ctx context.Context, r Run) (*RunResult, error) {
 // plan checks the arguments that need no look at the machine.
 func (r *Run) plan() (*plan, error) {
 	for name := range maps.Keys(r.Env) {
-		if !variableName.MatchString(name) {
+		if !variableName().MatchString(name) {
 			return nil, errorf(ErrBadInput, "env has a variable named %q; names are letters, digits and _", name)
 		}
 		if slices.Contains(injected, name) {
@@ -232,6 +235,9 @@ func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res
 		s.saveAll(c, listed, limits.NameTemplate, limits, out)
 	}
 	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.told()...)
+	if r.Longer != nil && r.Longer(res) != "" {
+		out.Warnings = append(out.Warnings, r.Longer(res))
+	}
 	for _, name := range []string{"max_files", "max_file_bytes", "max_total_bytes", "max_output"} {
 		if c.hits[name] {
 			out.LimitsHit = append(out.LimitsHit, name)

@@ -21,7 +21,8 @@ type Script struct {
 	Timeout             time.Duration
 	Budget              int
 
-	Start func(context.Context, sandbox.Command) (sandbox.Result, error)
+	Longer func(sandbox.Result) string // how to get more time
+	Start  func(context.Context, sandbox.Command) (sandbox.Result, error)
 }
 
 // A ScriptResult is how a script ended.
@@ -211,6 +212,9 @@ func (s *Session) scriptResult(r Script, res sandbox.Result) *ScriptResult {
 	switch {
 	case res.TimedOut:
 		out.Failure = fmt.Sprintf("Script '%s' in skill '%s' timed out after %gs", r.Script, r.Skill, r.Timeout.Seconds())
+		if r.Longer != nil {
+			out.Failure = strings.TrimSpace(out.Failure + "\n" + r.Longer(res))
+		}
 	case code != 0:
 		out.Failure = fmt.Sprintf("Script '%s' exited with code %d", r.Script, code)
 	}

@@ -129,7 +129,7 @@ func TestTypeScriptWithoutRuntime(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "neither bun nor deno was found, and npx cannot fetch tsx because commands have no network") {
 		t.Errorf("without network: %+v %v", out, err)
 	}
-	r.engine.Network = true
+	r.engine.Network = sandbox.OpenNetwork
 	if out, err := run(); err != nil || !strings.Contains(out.Output, "npx --yes tsx a.ts") {
 		t.Errorf("with network: %+v %v", out, err)
 	}

@@ -4,16 +4,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-var variable = regexp.MustCompile(`\$\{([A-Z_]+|[1-9][0-9]{0,5})\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Z_]+|[1-9][0-9]{0,5})\}`) })
 
 // substitute writes text with the variables that a skill may use replaced. Values
 // are not looked at again, and every other ${…} stays as written. It stops when
 // the result is too large to be of use.
 func (p *Page) substitute(b *strings.Builder, text string) {
 	for b.Len() <= maxRendered {
-		at := variable.FindStringSubmatchIndex(text)
+		at := variable().FindStringSubmatchIndex(text)
 		if at == nil {
 			b.WriteString(text)
 			return

@@ -54,10 +54,14 @@ type index struct {
 	size   int64 // bytes, as they were in the beginning
 	ends   ends
 	before []int64 // line ends before each block counted, and all so far at the end
+
+	version any // of the file, nil when its counts are not kept
 }
 
 func newIndex(r io.ReaderAt, size int64, e ends) *index {
-	return &index{r: r, size: size, ends: e, before: []int64{0}}
+	x := &index{r: r, size: size, ends: e, before: []int64{0}}
+	x.recall(r)
+	return x
 }
 
 // counted is how many line ends have been counted.
@@ -65,9 +69,13 @@ func (x *index) counted() int64 { return x.before[len(x.before)-1] }
 
 // scan counts blocks until there are n line ends or no more blocks.
 func (x *index) scan(n int64) error {
+	if !x.more(n) {
+		return nil
+	}
+	defer x.remember()
 	buf := blocks.Get().(*[blockBytes + 1]byte)
 	defer blocks.Put(buf)
-	for x.counted() < n && int64(len(x.before)-1)*blockBytes < x.size {
+	for x.more(n) {
 		data, block, err := x.block(buf, len(x.before)-1)
 		if err != nil {
 			return err
@@ -75,6 +83,11 @@ func (x *index) scan(n int64) error {
 		x.before = append(x.before, x.counted()+x.count(data, block))
 	}
 	return nil
+}
+
+// more tells whether there is a block to count on the way to n line ends.
+func (x *index) more(n int64) bool {
+	return x.counted() < n && int64(len(x.before)-1)*blockBytes < x.size
 }
 
 // block reads block number i: data is the block and the byte behind it, if there

@@ -65,7 +65,7 @@ func TestLogsHoldNoArguments(t *testing.T) {
 		s := newServer(t, Config{Workspace: dir, Tools: choice, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		call := inProcess(t, s)
 		calls := 0
-		for _, c := range s.chosen() {
+		for _, c := range s.lists.chosen() {
 			schema := s.mcp.GetTool(c.tool.Name).Tool.RawInputSchema
 			for _, text := range []string{
 				canary, "../" + canary, "file" + canary + "/x", "loop" + canary, canary + "\x00", strings.Repeat(canary, 500), "/" + canary, canary + "/f.txt", dir + "/" + canary,

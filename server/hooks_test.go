@@ -1,9 +1,7 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,7 +13,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
 	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/tools"
+	"github.com/perstack-ai/perstack-base/server/internal/servertest"
 )
 
 // put writes files below dir; a name that ends in .sh becomes executable.
@@ -333,16 +331,16 @@ func TestAskIsAnswered(t *testing.T) {
 	for answer, want := range map[string]string{"accept": `alpha`, "decline": "requires permission: may I"} {
 		s := newServer(t, Config{Workspace: dir, Tools: []string{"perstack", "skills"}, Skills: []string{filepath.Join(dir, "trusted")}})
 		l := dialServer(t, s)
-		l.send(greeting("1", "2025-11-25"))
-		l.next()
-		l.send(toolCall("2", "skill_load", `{"skill":"g"}`))
-		l.next()
-		l.send(toolCall("3", "readTextFile", readA))
-		if ask := l.next(); !strings.Contains(ask, `"elicitation/create"`) || !strings.Contains(ask, "may I") {
+		l.Send(servertest.Greeting("1", "2025-11-25"))
+		l.Next()
+		l.Send(servertest.ToolCall("2", "skill_load", `{"skill":"g"}`))
+		l.Next()
+		l.Send(servertest.ToolCall("3", "readTextFile", readA))
+		if ask := l.Next(); !strings.Contains(ask, `"elicitation/create"`) || !strings.Contains(ask, "may I") {
 			t.Fatal(ask)
 		}
-		l.send(`{"jsonrpc":"2.0","id":"srv-1","result":{"action":"` + answer + `","content":{}}}`)
-		if got := l.next(); !strings.Contains(got, want) {
+		l.Send(`{"jsonrpc":"2.0","id":"srv-1","result":{"action":"` + answer + `","content":{}}}`)
+		if got := l.Next(); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", answer, got)
 		}
 	}
@@ -352,14 +350,14 @@ func TestAskIsAnswered(t *testing.T) {
 	modern := func(id, tool, args, more string) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + more + meta + `}}`
 	}
-	l.send(modern("1", "skill_load", `{"skill":"g"}`, ""))
-	l.next()
-	l.send(modern("2", "readTextFile", readA, ""))
-	if got := l.next(); !strings.Contains(got, `"input_required"`) || !strings.Contains(got, "hook-permission") {
+	l.Send(modern("1", "skill_load", `{"skill":"g"}`, ""))
+	l.Next()
+	l.Send(modern("2", "readTextFile", readA, ""))
+	if got := l.Next(); !strings.Contains(got, `"input_required"`) || !strings.Contains(got, "hook-permission") {
 		t.Fatal(got)
 	}
-	l.send(modern("3", "readTextFile", readA, `"inputResponses":{"hook-permission":{"action":"accept","content":{}}},`))
-	if got := l.next(); !strings.Contains(got, "alpha") {
+	l.Send(modern("3", "readTextFile", readA, `"inputResponses":{"hook-permission":{"action":"accept","content":{}}},`))
+	if got := l.Next(); !strings.Contains(got, "alpha") {
 		t.Error(got)
 	}
 }
@@ -383,23 +381,7 @@ func (l *logBuffer) String() string {
 }
 
 // dialServer is a live connection to a whole server.
-func dialServer(t *testing.T, s *Server) *line {
+func dialServer(t *testing.T, s *Server) *servertest.Line {
 	t.Helper()
-	session, end := s.newSession("test")
-	t.Cleanup(end)
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	ctx, stop := context.WithCancel(tools.WithSession(context.Background(), session))
-	l := &line{t: t, in: inW, out: outR, got: make(chan string, 10000), done: make(chan error, 1), stop: stop}
-	go func() {
-		err := serveStdio(ctx, inR, outW, stdioConfig{connConfig: s.connConfig(), drain: func() {}})
-		outW.Close()
-		l.done <- err
-	}()
-	t.Cleanup(func() {
-		stop()
-		inW.Close()
-		outR.Close()
-	})
-	return l
+	return servertest.Dial(t, s.ServeStdio)
 }

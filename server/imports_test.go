@@ -21,13 +21,21 @@ var rules = []struct {
 	may    []string
 }{
 	{"cmd/", []string{"server", "sandbox", "tools", "skillrepo", "os", "os/exec"}},
-	{"server/", []string{"tools", "sandbox", "skillrepo"}},
+	{"server/", []string{"server/internal", "tools", "sandbox", "skillrepo"}},
+	{"server/internal/jsonrpc/", nil},
+	{"server/internal/tasks/", []string{"server/internal/jsonrpc", "tools"}},
+	{"server/internal/dispatch/", []string{"server/internal/jsonrpc", "server/internal/tasks", "tools"}},
+	{"server/internal/stream/", []string{"server/internal/jsonrpc", "server/internal/dispatch", "tools"}},
+	{"server/internal/web/", []string{"server/internal/jsonrpc", "server/internal/dispatch", "server/internal/stream", "tools"}},
+	{"server/internal/skillsapi/", []string{"server/internal/jsonrpc", "server/internal/dispatch", "tools", "skillrepo"}},
+	{"server/internal/servertest/", []string{"server/internal/jsonrpc", "server/internal/dispatch", "tools"}},
 	{"tools/", []string{"sandbox", "skillrepo", "tools/internal"}},
 	{"tools/internal/", []string{"tools/internal"}},
 	{"tools/internal/skill/", []string{"sandbox", "skillrepo", "tools/internal"}},
 	{"sandbox/", []string{"sandbox", "os", "os/exec"}},
 	{"skillrepo/", []string{"skillrepo"}},
 	{"e2e/", []string{"e2e", "os", "os/exec"}},
+	{"e2e/conformance/", []string{"server", "tools", "sandbox", "os"}},
 	{"examples/", []string{"server", "tools", "sandbox", "os"}},
 }
 
@@ -78,7 +86,7 @@ func allowed(file, imported string) bool {
 	if isProfile(profile) && imported == "tools" {
 		return true
 	}
-	if strings.HasPrefix(file, "server/") && isProfile(strings.TrimPrefix(imported, "tools/")) {
+	if strings.HasPrefix(file, "server/") && !strings.HasPrefix(file, "server/internal/") && isProfile(strings.TrimPrefix(imported, "tools/")) {
 		return true
 	}
 	for _, prefix := range may {

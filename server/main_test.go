@@ -6,7 +6,9 @@ import (
 	"testing"
 )
 
-// runTests keeps the skills and the cache of whoever runs the tests out of them.
+// TestMain keeps the skills and the cache of whoever runs the tests out of them.
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
 func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "perstack-base-server-")
 	if err != nil {

@@ -66,7 +66,7 @@ func TestUnknownTool(t *testing.T) {
 		"todo":         `It exists as perstack.todo but is not selected; start the server with --tools perstack.todo to have it.`,
 		"exec":         `It is left out because this server is read-only (--read-only).`,
 	} {
-		if got := s.unknownTool(name); !strings.Contains(got, want) {
+		if got := s.lists.unknownTool(name); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
@@ -77,7 +77,7 @@ func TestReadOnlyLeavesOut(t *testing.T) {
 	for _, p := range Profiles {
 		for _, tool := range p.Tools {
 			e := tool.Effect
-			if e.AllowedReadOnly() != (e.ReadOnly || e.KeepsFiles) || (e.ReadOnly && e.OpenWorld) {
+			if e.AllowedReadOnly() != (!e.OfCommands && (e.ReadOnly || e.KeepsFiles)) || (e.ReadOnly && e.OpenWorld) {
 				t.Errorf("%s.%s: %+v", p.Name, tool.Name, e)
 			}
 		}
@@ -89,8 +89,10 @@ func TestReadOnlyLeavesOut(t *testing.T) {
 			t.Errorf("--read-only lists %s", l.Tool.Name)
 		}
 	}
-	if _, err := New(Config{Workspace: t.TempDir(), ReadOnly: true, Tools: []string{"perstack.exec"}}); err == nil {
-		t.Error("a server without any tool must not start")
+	for _, none := range []string{"perstack.exec", "terminal"} {
+		if _, err := New(Config{Workspace: t.TempDir(), ReadOnly: true, Tools: []string{none}}); err == nil {
+			t.Errorf("%s: a server without any tool must not start", none)
+		}
 	}
 }
 

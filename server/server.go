@@ -2,34 +2,44 @@
 //
 // Start with [Config], whose zero value serves the default profile in the current
 // directory, and [New]; then [Server.ServeStdio]. A program that embeds the server
-// adds tools of its own by passing one more profile in Config.Profiles.
+// adds tools of its own by passing one more profile in Config.Profiles, and prompts,
+// resources and methods by an [Extension].
+//
+// What clients send goes through a transport (internal/stream, internal/web) to the
+// dispatcher (internal/dispatch), and from there to a tool, to internal/skillsapi or
+// to mcp-go; internal/jsonrpc has the messages.
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
+	"github.com/perstack-ai/perstack-base/server/internal/skillsapi"
+	"github.com/perstack-ai/perstack-base/server/internal/tasks"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/baseagent"
 	"github.com/perstack-ai/perstack-base/tools/echo"
 	"github.com/perstack-ai/perstack-base/tools/perstack"
 	"github.com/perstack-ai/perstack-base/tools/skills"
+	"github.com/perstack-ai/perstack-base/tools/terminal"
 	"github.com/perstack-ai/perstack-base/tools/vski"
 )
 
 // Profiles are the profiles of this binary, in the order in which their
 // instructions are given. The one list.
-var Profiles = []*tools.Profile{perstack.Profile, vski.Profile, skills.Profile, baseagent.Profile, echo.Profile}
+var Profiles = []*tools.Profile{perstack.Profile, vski.Profile, skills.Profile, baseagent.Profile, echo.Profile, terminal.Profile}
 
 // DefaultTools is the selection when --tools says nothing, SkillTools what joins
 // it as long as a skill is known.
@@ -45,16 +55,21 @@ const (
 	Website = "https://github.com/perstack-ai/perstack-base"
 )
 
-// maxInstructions bounds the words that all profiles together have for the
-// model, in characters: a client repeats them with every conversation.
-const maxInstructions = 2000
-
 // MinTimeout and MaxTimeout bound Config.Timeout: every tool that runs commands
 // takes a deadline between them.
 const (
 	MinTimeout = time.Millisecond
 	MaxTimeout = 24 * time.Hour
 )
+
+// When a call becomes a task, and how long its result is kept, where Config does not say.
+const (
+	DefaultTaskAfter = 10 * time.Second
+	DefaultTaskTTL   = time.Hour
+)
+
+// taskEnd is what tasks have to come to their end when no command of theirs runs any more.
+const taskEnd = 500 * time.Millisecond
 
 // pageSize is the number of entries in one page of any list.
 const pageSize = 200
@@ -71,17 +86,22 @@ type Config struct {
 	PassEnv   []string         // patterns of withheld variable names that commands may see
 	NoCache   bool             // what build tools keep for later ends with the session
 
+	TaskAfter time.Duration // a call that takes longer becomes a task, where clients take tasks; 0 = [DefaultTaskAfter], less = at once
+	TaskTTL   time.Duration // the results of tasks are kept; 0 = [DefaultTaskTTL]
+
 	Skills     []string // directories to look for trusted skills in
 	NoDiscover bool     // look nowhere else
 
-	Sandbox    sandbox.Mode // how far commands are confined
-	Network    bool         // commands may use the network
-	AllowRead  []string     // absolute paths that commands may read besides
-	AllowWrite []string     // absolute paths that commands may write besides
+	Sandbox    sandbox.Mode    // how far commands are confined
+	Network    sandbox.Network // what of the network commands may use; the zero value: nothing
+	AllowRead  []string        // absolute paths that commands may read besides
+	AllowWrite []string        // absolute paths that commands may write besides
 
 	Version string       // shown to clients; "" = "dev"
 	Log     *slog.Logger // nil = silent
 	HTTP    *HTTP        // for ServeListener; nil = stdio
+
+	Extension *Extension // what the embedding program adds besides Profiles; nil = nothing
 }
 
 // A Server serves one workspace. Make one with [New], end it with Close.
@@ -90,13 +110,17 @@ type Server struct {
 	env      *tools.Env
 	http     *HTTP // nil = stdio
 	commands *sandbox.Commands
-	choices  choices
-	known    []selected // every tool of every profile
 	repo     *skillrepo.Repo
-	version  string
 	trusting bool // skills may bring commands along that run without a tool
-	skills   skillState
-	sessions sessions
+
+	lists      lists
+	sessions   sessions
+	tasks      *tasks.Registry
+	dispatcher dispatch.Dispatcher
+
+	running context.Context // until Close
+	stop    context.CancelFunc
+	watched sync.Once
 }
 
 // New opens the workspace and registers the selected tools. It has no side
@@ -108,53 +132,55 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	if cfg.Timeout != 0 && (cfg.Timeout < MinTimeout || cfg.Timeout > MaxTimeout) {
-		return nil, fmt.Errorf("the timeout of commands must be from %v to %v, not %v", MinTimeout, MaxTimeout, cfg.Timeout)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
-	s := &Server{version: cfg.Version, http: cfg.HTTP, trusting: len(cfg.Skills) > 0 && !cfg.ReadOnly}
-	if s.http != nil {
-		if err := s.http.check(); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.selectTools(cfg); err != nil {
+	s := &Server{http: cfg.HTTP, trusting: len(cfg.Skills) > 0 && !cfg.ReadOnly}
+	profiles := slices.Concat(Profiles, cfg.Profiles)
+	s.lists.known = allTools(profiles)
+	var err error
+	if s.lists.choices, err = choose(profiles, cfg); err != nil {
 		return nil, err
 	}
 	if err := s.openWorkspace(cfg); err != nil {
 		return nil, err
 	}
+	s.tasks = tasks.New(cmp.Or(cfg.TaskAfter, DefaultTaskAfter), cmp.Or(cfg.TaskTTL, DefaultTaskTTL))
+	s.running, s.stop = context.WithCancel(context.Background())
 	if err := s.openSkills(cfg); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.mcp = mcpserver.NewMCPServer(Name, cfg.Version, s.options(cfg)...)
-	s.addTemplates()
-	s.sync()
-	if extras.register != nil {
-		extras.register(s)
-	}
+	s.join(cfg)
 	return s, nil
 }
 
-// extras are what a build with the tag conformance adds: fixtures that the
-// official test suite wants to find in a server. Every other build has none.
-var extras struct {
-	options   []mcpserver.ServerOption
-	register  func(*Server)
-	intercept func(*request) (any, *rpcError, bool)
-}
-
-func (s *Server) selectTools(cfg Config) error {
-	profiles := slices.Concat(Profiles, cfg.Profiles)
-	var err error
-	if s.choices, err = choose(profiles, cfg); err != nil {
-		return err
+func (cfg *Config) check() error {
+	if cfg.Timeout != 0 && (cfg.Timeout < MinTimeout || cfg.Timeout > MaxTimeout) {
+		return fmt.Errorf("the timeout of commands must be from %v to %v, not %v", MinTimeout, MaxTimeout, cfg.Timeout)
 	}
-	for _, p := range profiles {
-		for _, t := range p.Tools {
-			s.known = append(s.known, selected{p, t})
-		}
+	if cfg.HTTP != nil {
+		return cfg.HTTP.check()
 	}
 	return nil
+}
+
+// join makes mcp-go's server, fills its lists, and says who answers what.
+func (s *Server) join(cfg Config) {
+	identity := mcp.Implementation{Name: Name, Title: Title, Version: cfg.Version, WebsiteURL: Website}
+	skills := &skillsapi.API{Repo: s.repo, Engine: s.env.Skills, Identity: identity, PageSize: pageSize, Foreign: cfg.Extension.registers()}
+	s.mcp = mcpserver.NewMCPServer(Name, cfg.Version, s.options(cfg, skills)...)
+	skills.MCP = s.mcp
+	skills.AddTemplates()
+	s.lists.mcp, s.lists.env, s.lists.skills = s.mcp, s.env, skills
+	s.lists.sync()
+	if cfg.Extension.registers() {
+		cfg.Extension.Register(s.mcp)
+	}
+	s.sessions.commands, s.sessions.skills = s.commands, s.env.Skills
+	s.dispatcher = dispatch.Dispatcher{
+		Router: s.mcp, Tools: &s.lists, Tasks: s.tasks, Identity: identity, Log: cfg.Log,
+		Methods: &methods{lists: &s.lists, skills: skills, extension: cfg.Extension},
+	}
 }
 
 func (s *Server) openWorkspace(cfg Config) error {
@@ -170,7 +196,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	files.Guarded = cfg.Sandbox == sandbox.Isolate
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
-		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
+		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Log: cfg.Log,
 	})
 	if err != nil {
 		return errors.Join(err, files.Close())
@@ -184,12 +210,12 @@ func (s *Server) openWorkspace(cfg Config) error {
 
 // options are what mcp-go is told. Its recovery and validation stay off: every
 // handler recovers and validates itself, in words for a model.
-func (s *Server) options(cfg Config) []mcpserver.ServerOption {
+func (s *Server) options(cfg Config, skills *skillsapi.API) []mcpserver.ServerOption {
 	scope := mcp.CacheScopePublic
 	if s.http != nil && s.http.Token != "" {
 		scope = mcp.CacheScopePrivate
 	}
-	return append([]mcpserver.ServerOption{
+	options := []mcpserver.ServerOption{
 		mcpserver.WithTitle(Title),
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithHooks(s.instructing(cfg)),
@@ -197,58 +223,33 @@ func (s *Server) options(cfg Config) []mcpserver.ServerOption {
 		mcpserver.WithResourceCapabilities(false, true),
 		mcpserver.WithPromptCapabilities(true),
 		mcpserver.WithCompletions(),
-		mcpserver.WithResourceCompletionProvider(completer{s}),
-		mcpserver.WithExtensions(map[string]any{skillsExtension: map[string]any{"directoryRead": true}}),
+		mcpserver.WithResourceCompletionProvider(skills),
+		mcpserver.WithExtensions(map[string]any{skillsapi.Extension: map[string]any{"directoryRead": true}, tasks.Extension: map[string]any{}}),
 		mcpserver.WithPaginationLimit(pageSize),
 		mcpserver.WithCacheHints(60_000, scope),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesRead, 10_000, mcp.CacheScopePrivate),
-	}, extras.options...)
-}
-
-// instructing puts the instructions into each answer that carries them, as they
-// are then: skills come and go.
-func (s *Server) instructing(cfg Config) *mcpserver.Hooks {
-	hooks := &mcpserver.Hooks{}
-	hooks.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
-		r.Instructions = s.instructions(cfg)
-	})
-	hooks.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
-		r.Instructions = s.instructions(cfg)
-	})
-	return hooks
-}
-
-// instructions are the words for the model: the server's own, then those of each
-// profile that has a listed tool, then the list of skills.
-func (s *Server) instructions(cfg Config) string {
-	words := []string{"Paths are relative to the workspace, the only directory these tools can reach. A result that was cut says how to get the rest."}
-	if s.http.handles() {
-		words = append(words, "Pass the listId you were given to every later call on that list.")
 	}
-	if cfg.ReadOnly {
-		words = append(words, "This server is read-only.")
+	if cfg.Extension != nil {
+		options = append(options, cfg.Extension.Options...)
 	}
-	for _, p := range slices.Concat(Profiles, cfg.Profiles) {
-		if s.lists(p) && p.Instructions != "" {
-			words = append(words, p.Instructions)
-		}
-	}
-	text := []rune(strings.Join(words, " "))
-	return string(text[:min(len(text), maxInstructions)]) + s.catalogue()
-}
-
-// lists tells whether a tool of the profile is listed.
-func (s *Server) lists(p *tools.Profile) bool {
-	return slices.ContainsFunc(s.chosen(), func(c selected) bool { return c.profile == p })
+	return options
 }
 
 // Close ends every command and removes what the sessions left on the machine.
 func (s *Server) Close() error {
-	s.skills.end()
+	s.stop()
+	s.tasks.Close()
 	err := s.commands.Close()
+	s.tasks.Wait(taskEnd)
 	s.sessions.end()
 	return errors.Join(err, s.env.Files.Close())
+}
+
+// drain has commands end, and calls answered: the server is about to end.
+func (s *Server) drain() {
+	s.tasks.Drain()
+	s.commands.Terminate()
 }
 
 // Workspace returns the directory that is served, all links resolved.
@@ -261,13 +262,13 @@ func (s *Server) Commands() *sandbox.Commands { return s.commands }
 // tool that may be listed, or by a trusted skill.
 func (s *Server) RunsCommands() bool {
 	runs := func(c selected) bool { return c.tool.Effect.OpenWorld }
-	return slices.ContainsFunc(s.choices.with, runs) || s.trusting && slices.ContainsFunc(s.choices.with, func(c selected) bool {
+	return slices.ContainsFunc(s.lists.choices.with, runs) || s.trusting && slices.ContainsFunc(s.lists.choices.with, func(c selected) bool {
 		return c.profile == skills.Profile || c.profile == echo.Profile
 	})
 }
 
 // OwnerHint says what to do when the tools of this server cannot write because a
-// container runs as somebody other than the owner of the workspace; "" otherwise.
+// container runs as another user than the owner of the workspace; "" otherwise.
 func (s *Server) OwnerHint() string {
 	if s.env.Settings.ReadOnly {
 		return ""
@@ -278,57 +279,9 @@ func (s *Server) OwnerHint() string {
 // Kill ends every command at once.
 func (s *Server) Kill() { s.commands.Kill() }
 
-// newSession makes the session of one connection. end drops it.
-func (s *Server) newSession(id string) (session *tools.Session, end func()) {
-	return s.begin(id, false)
-}
-
-// newCall is newSession for a single call that nothing comes before or after.
-func (s *Server) newCall(id string) (session *tools.Session, end func()) {
-	session, end = s.begin(id, true)
-	session.OneCall = true
-	return session, end
-}
-
-// begin makes a session; for a single call every skill is as if it were activated.
-func (s *Server) begin(id string, single bool) (session *tools.Session, end func()) {
-	shell := s.commands.NewShell()
-	session = tools.NewSession(id, shell)
-	session.Skills = s.env.Skills.NewSession(shell, single)
-	return session, s.sessions.begin(func() {
-		shell.Close()
-		session.Skills.Close()
-	})
-}
-
-// unknownTool words the refusal of a name that is not listed: perhaps it is
-// nearly one, perhaps it exists and was not selected.
-func (s *Server) unknownTool(name string) string {
-	chosen := s.chosen()
-	names := make([]string, len(chosen))
-	for i, c := range chosen {
-		names[i] = c.tool.Name
-	}
-	text := fmt.Sprintf("Unknown tool %q.", name)
-	if i := slices.IndexFunc(s.known, func(k selected) bool { return k.tool.Name == name }); i >= 0 {
-		k := s.known[i]
-		text += s.whyNotListed(k)
-	} else if near := Nearest(name, names); near != "" {
-		text += fmt.Sprintf(" Did you mean %q?", near)
-	}
-	return text + " Tools: " + strings.Join(names, ", ") + "."
-}
-
-func (s *Server) whyNotListed(k selected) string {
-	if s.env.Settings.ReadOnly && !k.tool.Effect.AllowedReadOnly() {
-		return " It is left out because this server is read-only (--read-only)."
-	}
-	return fmt.Sprintf(" It exists as %s but is not selected; start the server with --tools %s to have it.", k.name(), k.name())
-}
-
 // Listed returns the tools as this server lists them, by name.
 func (s *Server) Listed() []Listed {
-	chosen := s.chosen()
+	chosen := s.lists.chosen()
 	all := make([]Listed, len(chosen))
 	for i, c := range chosen {
 		all[i] = Listed{Profile: c.profile, Tool: s.mcp.GetTool(c.tool.Name).Tool}
@@ -348,14 +301,14 @@ func (s *Server) Tool(name string) (mcp.Tool, error) {
 	if tool := s.mcp.GetTool(name); tool != nil {
 		return tool.Tool, nil
 	}
-	return mcp.Tool{}, errors.New(s.unknownTool(name))
+	return mcp.Tool{}, errors.New(s.lists.unknownTool(name))
 }
 
 // Unlisted returns the tools of this binary that this server does not list, each
 // as PROFILE.TOOL, in the order of the profiles.
 func (s *Server) Unlisted() (names []string) {
-	for _, k := range s.known {
-		if !slices.ContainsFunc(s.chosen(), func(c selected) bool { return c.tool == k.tool }) {
+	for _, k := range s.lists.known {
+		if !slices.ContainsFunc(s.lists.chosen(), func(c selected) bool { return c.tool == k.tool }) {
 			names = append(names, k.name())
 		}
 	}
@@ -367,9 +320,9 @@ func (s *Server) Unlisted() (names []string) {
 func (s *Server) Call(ctx context.Context, name string, args map[string]any) (*mcp.CallToolResult, error) {
 	tool := s.mcp.GetTool(name)
 	if tool == nil {
-		return nil, errors.New(s.unknownTool(name))
+		return nil, errors.New(s.lists.unknownTool(name))
 	}
-	session, end := s.begin("call", true)
+	session, end := s.sessions.begin("call", true)
 	defer end()
 	var req mcp.CallToolRequest
 	req.Params.Name, req.Params.Arguments = name, args

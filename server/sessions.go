@@ -1,18 +1,52 @@
 package server
 
-import "sync"
+import (
+	"sync"
 
-// sessions are the ends of all sessions that have begun. Those of HTTP end in the
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
+	"github.com/perstack-ai/perstack-base/tools"
+)
+
+// sessions are all that have begun and not ended. Those of HTTP end in the
 // background, so the end of the server waits for them here: what a session leaves
 // on the machine is gone when Close returns.
 type sessions struct {
+	commands *sandbox.Commands
+	skills   *tools.Skills
+
 	mu   sync.Mutex
 	ends map[*func()]bool
 }
 
-// begin records a session and returns what ends it: once, however often and by
-// whomever it is called, and not before it is done.
-func (s *sessions) begin(end func()) func() {
+var _ dispatch.Sessions = (*sessions)(nil)
+
+// Open makes the session of one connection. end drops it.
+func (s *sessions) Open(id string) (session *tools.Session, end func()) {
+	return s.begin(id, false)
+}
+
+// OpenCall makes the session of a single call that nothing comes before or after.
+func (s *sessions) OpenCall() (session *tools.Session, end func()) {
+	session, end = s.begin("", true)
+	session.OneCall = true
+	return session, end
+}
+
+// begin makes a session; for a single call every skill is as if it were activated.
+func (s *sessions) begin(id string, single bool) (session *tools.Session, end func()) {
+	shell := s.commands.NewShell()
+	session = tools.NewSession(id, shell)
+	session.Skills = s.skills.NewSession(shell, single)
+	return session, s.record(func() {
+		shell.Close()
+		session.Skills.Close()
+	})
+}
+
+// record keeps what ends a session and returns what calls it: once, however often
+// and by whomever, and not before it is done.
+func (s *sessions) record(end func()) func() {
 	once := sync.OnceFunc(end)
 	s.mu.Lock()
 	defer s.mu.Unlock()

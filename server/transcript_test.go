@@ -58,7 +58,7 @@ func workspace(t *testing.T) string {
 
 // inProcess calls tools in one session, as a connection would.
 func inProcess(t *testing.T, s *Server) transcript.Caller {
-	session, end := s.newSession("transcript")
+	session, end := s.sessions.Open("transcript")
 	t.Cleanup(end)
 	ctx := tools.WithSession(context.Background(), session)
 	return func(name string, raw json.RawMessage) (*mcp.CallToolResult, error) {

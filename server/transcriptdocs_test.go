@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
+	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -216,7 +217,7 @@ func errorRow(want string) string {
 	if object.Error == "" {
 		return ""
 	}
-	return fmt.Sprintf("| %s | %s | %s |\n", cell(clip(object.Error, 160)), object.Code, cell(clip(object.Hint, 160)))
+	return fmt.Sprintf("| %s | %s | %s |\n", cell(jsonrpc.Clip(object.Error, 160)), object.Code, cell(jsonrpc.Clip(object.Hint, 160)))
 }
 
 // cell makes a text fit for a table of Markdown.

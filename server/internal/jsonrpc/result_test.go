@@ -1,0 +1,70 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// TestResultsAreWhatTheLibraryWrites compares the results that are written
+// with mcp-go's own, member by member.
+func TestResultsAreWhatTheLibraryWrites(t *testing.T) {
+	meta := mcp.NewMetaFromMap(map[string]any{"io.modelcontextprotocol/serverInfo": map[string]any{"name": "x"}})
+	modern := &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent("a<b>&\u2028\"\\\n")}}
+	modern.Meta, modern.ResultType = meta, mcp.ResultTypeComplete
+	annotated := mcp.NewTextContent("note")
+	annotated.Annotations = &mcp.Annotations{Audience: []mcp.Role{mcp.RoleUser}}
+	asking := &mcp.CallToolResult{Content: []mcp.Content{}}
+	asking.RequestState = "state"
+	for name, r := range map[string]*mcp.CallToolResult{
+		"empty":      {},
+		"text":       mcp.NewToolResultText("hello"),
+		"error":      mcp.NewToolResultError("no"),
+		"raw":        {Content: []mcp.Content{mcp.NewTextContent(`{"a":"<"}`)}, RawStructuredContent: json.RawMessage(`{"a":"<"}`)},
+		"structured": {Content: []mcp.Content{}, StructuredContent: map[string]any{"a": 1.5}},
+		"modern":     modern,
+		"image":      {Content: []mcp.Content{mcp.NewImageContent("AAAA", "image/png"), annotated}},
+		"asking":     asking,
+	} {
+		var line bytes.Buffer
+		if err := appendResult(&line, r); err != nil {
+			t.Fatal(name, err)
+		}
+		got := line.Bytes()
+		want, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var a, b any
+		if json.Unmarshal(got, &a) != nil || json.Unmarshal(want, &b) != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: wrote %s, mcp-go writes %s", name, got, want)
+		}
+	}
+}
+
+// BenchmarkStructured writes what reading a file of 1 KB answers: with its structured
+// content as it is, and as encoding/json would, as the floor beside it.
+func BenchmarkStructured(b *testing.B) {
+	text, err := json.Marshal(map[string]any{"path": "f.txt", "content": strings.Repeat("line\n", 200), "from": 0, "to": 200})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := mcp.NewToolResultText(string(text))
+	for name, set := range map[string]func(){
+		"as it is":      func() { r.StructuredContent, r.RawStructuredContent = nil, text },
+		"encoding/json": func() { r.StructuredContent, r.RawStructuredContent = json.RawMessage(text), nil },
+	} {
+		set()
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := EncodeAnswer([]byte("1"), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

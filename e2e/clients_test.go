@@ -63,6 +63,12 @@ func TestTypeScriptClients(t *testing.T) {
 	}
 }
 
+// TestTypeScriptTasks lets the official library for tasks have some.
+func TestTypeScriptTasks(t *testing.T) {
+	nodeDir(t)
+	nodeScript(t, 4, "tasks_v2.mjs", startSite(t, workspace(t), "http", "--task-after", "0").url)
+}
+
 // TestInspector holds what is listed against the Inspector's idea of what works
 // with every client, for every connection and era.
 func TestInspector(t *testing.T) {

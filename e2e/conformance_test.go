@@ -1,17 +1,17 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 )
 
 // The scenarios of the official suite that apply to any server. The others look
-// for fixtures, which a build with the tag conformance has.
+// for fixtures, which the server of ./conformance has.
 var (
 	anyLegacy = []string{"server-initialize", "ping", "completion-complete", "tools-list", "server-sse-multiple-streams",
 		"resources-list", "prompts-list", "dns-rebinding-protection", "server-session-lifecycle"}
@@ -19,13 +19,16 @@ var (
 		"sep-2164-resource-not-found", "prompts-list", "dns-rebinding-protection", "caching", "http-header-validation",
 		"input-required-result-missing-input-response", "input-required-result-unsupported-methods",
 		"input-required-result-ignore-extra-params", "input-required-result-validate-input"}
+	// Checks of the scenarios tasks-* that look for no fixture.
+	anyTasks = []string{"tasks-extension-advertised", "sep-2663-tasks-methods-non-declaring", "sep-2663-tasks-result-removed-method-not-found",
+		"tasks-removed-tasks-list", "sep-2663-tasks-get-invalid-task-id-32602", "tasks-headers-reject-mismatched-method"}
 )
 
 // conformanceBinary builds the server with the suite's fixtures.
 func conformanceBinary(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "perstack-base")
-	build := exec.Command("go", "build", "-tags", "conformance", "-o", path, "../cmd/perstack-base")
+	path := filepath.Join(t.TempDir(), "conformance")
+	build := exec.Command("go", "build", "-o", path, "./conformance")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -34,29 +37,30 @@ func conformanceBinary(t *testing.T) string {
 }
 
 // TestConformance runs the official suite, the current one for two revisions and
-// the last stable one, against the release and against the build with fixtures.
+// the last stable one, against the release and against the server with fixtures.
 func TestConformance(t *testing.T) {
 	dir := nodeDir(t)
 	release := startSite(t, workspace(t), "http").url
-	fixtures := startSiteOf(t, conformanceBinary(t), workspace(t), "--transport", "http", "--listen", "127.0.0.1:0", "--tools", "conformance").url
+	fixtures := startSiteOf(t, conformanceBinary(t), workspace(t)).url
 	current, stable := "@modelcontextprotocol/conformance", "conformance-stable"
 	for _, c := range []struct {
 		name, suite, url string
 		args             []string
-		must             []string // scenarios that must pass; nil: all, but those of mayFail
-		mayFail          string   // prefix
+		must             []string // scenarios that must pass; nil: all
+		checks           []string // checks that must pass
 		atLeast          int      // scenarios that must have been run
 	}{
-		{"release 2025-11-25", current, release, []string{"--requirements", "2025-11-25"}, anyLegacy, "", 30},
-		{"release 2026-07-28", current, release, []string{"--requirements", "2026-07-28"}, anyModern, "", 40},
-		{"fixtures 2025-11-25", current, fixtures, []string{"--requirements", "2025-11-25"}, nil, "", 33},
-		{"fixtures 2026-07-28", current, fixtures, []string{"--requirements", "2026-07-28"}, nil, "tasks-", 40},
-		{"fixtures 0.1.16", stable, fixtures, []string{"--suite", "all"}, nil, "", 30},
+		{"release 2025-11-25", current, release, []string{"--requirements", "2025-11-25"}, anyLegacy, nil, 30},
+		{"release 2026-07-28", current, release, []string{"--requirements", "2026-07-28"}, anyModern, anyTasks, 50},
+		{"fixtures 2025-11-25", current, fixtures, []string{"--requirements", "2025-11-25"}, nil, nil, 33},
+		{"fixtures 2026-07-28", current, fixtures, []string{"--requirements", "2026-07-28"}, nil, anyTasks, 50},
+		{"fixtures 0.1.16", stable, fixtures, []string{"--suite", "all"}, nil, nil, 30},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			script := filepath.Join(dir, "node_modules", c.suite, "dist/index.js")
-			args := append([]string{script, "server", "--url", c.url, "-o", t.TempDir()}, c.args...)
+			results := t.TempDir()
+			args := append([]string{script, "server", "--url", c.url, "-o", results}, c.args...)
 			out, _ := node(dir, args...).CombinedOutput() // it fails when any scenario does
 			passed, failed := summary(string(out))
 			if len(passed)+len(failed) < c.atLeast {
@@ -68,8 +72,14 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			for _, name := range failed {
-				if c.must == nil && (c.mayFail == "" || !strings.HasPrefix(name, c.mayFail)) {
+				if c.must == nil {
 					t.Errorf("%s failed", name)
+				}
+			}
+			done := succeeded(t, results)
+			for _, id := range c.checks {
+				if !slices.Contains(done, id) {
+					t.Errorf("the check %s did not succeed", id)
 				}
 			}
 			if t.Failed() {
@@ -91,6 +101,25 @@ func summary(out string) (passed, failed []string) {
 		}
 	}
 	return passed, failed
+}
+
+// succeeded reads from the suite's files which single checks did.
+func succeeded(t *testing.T, results string) (ids []string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(results, "*", "checks.json"))
+	for _, file := range files {
+		var checks []struct{ ID, Status string }
+		raw, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(raw, &checks) != nil {
+			t.Fatalf("%s: %s %v", file, raw, err)
+		}
+		for _, c := range checks {
+			if c.Status == "SUCCESS" {
+				ids = append(ids, c.ID)
+			}
+		}
+	}
+	return ids
 }
 
 // node runs Node 22 with it first on PATH.

@@ -347,7 +347,7 @@ func TestContainerReaps(t *testing.T) {
 			t.Fatal(result, err)
 		}
 	}
-	ids := strings.Trim(fmt.Sprint(pids(t, dir, names...)), "[]")
+	ids := strings.Trim(fmt.Sprint(told(t, dir, names...)), "[]")
 	if out, err := c.outside(`timeout 20 sh -c 'for id in ` + ids + `; do while [ -e /proc/$id ]; do sleep 0.1; done; done'`); err != nil {
 		stat, _ := c.outside("cat /proc/[0-9]*/stat")
 		t.Errorf("not all of %s are gone: %s %v\n%s", ids, out, err, stat)
@@ -371,7 +371,7 @@ func TestContainerEnds(t *testing.T) {
 			dir := shared(t)
 			c := d.serve(t, execImage, dir, "--network", "none") // on a root that shows what is left
 			c.send("tools/call", callParams("exec", run("echo x > $TMPDIR/left; echo x > ~/left; "+stubborn)))
-			pids(t, dir, "leader", "child", "daemon")
+			told(t, dir, "leader", "child", "daemon")
 			if made, err := d.run("diff", c.name); err != nil || !strings.Contains(made, "/left") {
 				t.Errorf("the command left nothing that could be found: %s (%v)", made, err)
 			}

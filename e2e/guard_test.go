@@ -216,7 +216,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 	stale.SetUnlinkOnClose(false)
 	stale.Close()
-	s := startSiteOf(t, binary, workspace(t), "--transport", "http", "--listen", "unix:"+path)
+	s := startSiteOf(t, binary, workspace(t), "serve", "--transport", "http", "--listen", "unix:"+path)
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the socket: %v %v", info, err)
@@ -420,7 +420,7 @@ func TestOwnServerStaysOutOfReach(t *testing.T) {
 		if _, stderr, code := cli(t, dir, nil, args...); code == 0 || !strings.Contains(stderr, "commands could connect to this server") {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr)
 		}
-		startSiteOf(t, binary, dir, append(args[1:], "--auth-token-file", token)...)
+		startSiteOf(t, binary, dir, append(args, "--auth-token-file", token)...)
 	}
 	startSite(t, dir, "http", "--sandbox", "isolate")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -101,6 +102,52 @@ func TestAbandonedSessions(t *testing.T) {
 		t.Errorf("the first session of 20,000 is still there: %s", m.Result)
 	}
 	v.request("ping", nil)
+}
+
+// TestDescriptorsRunOut: with few of them some sessions can run commands and idle
+// ones are no matter. Another is told that there is no room; those that are there
+// go on, and when they end, others can begin.
+func TestDescriptorsRunOut(t *testing.T) {
+	confined(t)
+	for _, mode := range []string{"auto", "landlock"} {
+		t.Run(mode, func(t *testing.T) {
+			few := filepath.Join(t.TempDir(), "few")
+			if err := os.WriteFile(few, []byte("#!/bin/sh\nulimit -n 256 && exec "+binary+" \"$@\"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			s := startSiteOf(t, few, workspace(t), "--transport", "http", "--listen", "127.0.0.1:0", "--sandbox", mode)
+			session := func() *visitor {
+				v := visit(s, false)
+				v.initialize()
+				return v
+			}
+			for range 300 {
+				session()
+			}
+			var running []*visitor
+			refused := ""
+			for refused == "" && len(running) < 256 {
+				v := session()
+				if got := v.mustCall("exec", string(run("echo ran")), ""); strings.Contains(got, "ran") {
+					running = append(running, v)
+				} else {
+					refused = got
+				}
+			}
+			if len(running) < 2 || !strings.Contains(refused, "there is no room to confine the commands of another session") || !strings.Contains(refused, "ulimit -n") {
+				t.Fatalf("after %d sessions: %s", len(running), refused)
+			}
+			running[0].mustCall("exec", string(run("echo on; cat /etc/shadow")), "blocked by the sandbox")
+			for _, v := range running[1:] {
+				end, _ := http.NewRequest(http.MethodDelete, s.url, nil)
+				end.Header.Set("Mcp-Session-Id", v.session)
+				if resp, err := browserless.Do(end); err != nil || resp.StatusCode != http.StatusOK {
+					t.Fatal(resp, err)
+				}
+			}
+			session().mustCall("exec", string(run("echo again")), "again")
+		})
+	}
 }
 
 // TestSessionsAreApart: what one session does is nobody else's.
@@ -208,7 +255,7 @@ func TestLeftBehind(t *testing.T) {
 	dir := workspace(t)
 	v := visit(startSite(t, dir, "http"), true)
 	tmp := strings.TrimSpace(v.mustCall("exec", string(run("echo $TMPDIR > tmp; sleep 300 & echo $! > child")), ""))
-	gone(t, pids(t, dir, "child"))
+	goneIn(t, dir, "child")
 	if left, _ := filepath.Glob(tmp + "/*"); len(left) > 0 {
 		t.Error(left)
 	}

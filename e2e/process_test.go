@@ -10,15 +10,32 @@ import (
 	"time"
 )
 
-// pids waits until the files hold process ids.
+// pids waits until the files hold ids of processes that run in dir, and returns
+// the ids that these have here.
 func pids(t *testing.T, dir string, names ...string) []int {
 	t.Helper()
 	ids := make([]int, len(names))
 	deadline := time.Now().Add(hangGuard)
 	for i, name := range names {
 		for ids[i] == 0 {
-			data, _ := os.ReadFile(filepath.Join(dir, name))
-			ids[i], _ = strconv.Atoi(strings.TrimSpace(string(data)))
+			ids[i] = outside(dir, written(dir, name))
+			if time.Now().After(deadline) {
+				t.Fatalf("%s was never written, or its process does not run", name)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	return ids
+}
+
+// told waits until the files hold process ids, and returns them as they are.
+func told(t *testing.T, dir string, names ...string) []int {
+	t.Helper()
+	ids := make([]int, len(names))
+	deadline := time.Now().Add(hangGuard)
+	for i, name := range names {
+		for ids[i] == 0 {
+			ids[i] = written(dir, name)
 			if time.Now().After(deadline) {
 				t.Fatalf("%s was never written", name)
 			}
@@ -26,6 +43,50 @@ func pids(t *testing.T, dir string, names ...string) []int {
 		}
 	}
 	return ids
+}
+
+// goneIn is gone for processes that may have ended before their ids could be looked up.
+func goneIn(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if written(dir, name) == 0 {
+			t.Errorf("%s was never written", name)
+		}
+		if id := outside(dir, written(dir, name)); id != 0 {
+			gone(t, []int{id})
+		}
+	}
+}
+
+// written is the id in a file, 0 for none.
+func written(dir, name string) (id int) {
+	data, _ := os.ReadFile(filepath.Join(dir, name))
+	id, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+	return id
+}
+
+// outside is the id that a process in dir has here, 0 when there is none: in
+// namespaces it knows itself by another one.
+func outside(dir string, id int) int {
+	want, err := os.Stat(dir)
+	if err != nil || id == 0 {
+		return 0
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, proc := range all {
+		status, _ := os.ReadFile(proc + "/status")
+		_, rest, _ := strings.Cut(string(status), "NSpid:")
+		line, _, _ := strings.Cut(rest, "\n")
+		ids := strings.Fields(line)
+		if len(ids) == 0 || ids[len(ids)-1] != strconv.Itoa(id) {
+			continue
+		}
+		if at, err := os.Stat(proc + "/cwd"); err == nil && os.SameFile(at, want) {
+			found, _ := strconv.Atoi(filepath.Base(proc))
+			return found
+		}
+	}
+	return 0
 }
 
 // gone waits until none of the processes is there any more.

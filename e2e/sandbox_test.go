@@ -3,7 +3,9 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -115,5 +117,87 @@ func TestDoctor(t *testing.T) {
 	}
 	if stdout, _, code = cli(t, workspace(t), nil, "doctor", "--sandbox", "off"); code != 1 || !strings.Contains(stdout, "NOT confined") {
 		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}
+
+// TestListingTriesNothing: a client that only lists gets no process, no probe and
+// no directory; the first of a session is made by its first command.
+func TestListingTriesNothing(t *testing.T) {
+	confined(t)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	c := start(t, workspace(t), "serve", "--tools", "all")
+	c.initialize()
+	for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		c.request(method, nil)
+	}
+	left := func() int {
+		entries, err := os.ReadDir(tmp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	if left() > 0 || len(childrenOf(t, c.cmd.Process.Pid)) > 0 {
+		t.Errorf("%d directories, processes %q", left(), childrenOf(t, c.cmd.Process.Pid))
+	}
+	if _, err := c.call("exec", run("true")); err != nil {
+		t.Fatal(err)
+	}
+	if left() == 0 || len(childrenOf(t, c.cmd.Process.Pid)) == 0 {
+		t.Error("the first command made nothing: the test looks in the wrong place")
+	}
+}
+
+// childrenOf lists the children of a process.
+func childrenOf(t *testing.T, pid int) (children []string) {
+	t.Helper()
+	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task/*/children"))
+	if err != nil || len(lists) == 0 {
+		t.Fatal("no list of children: ", err)
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // a thread may have ended
+		children = append(children, strings.Fields(string(text))...)
+	}
+	return children
+}
+
+// TestWithoutNamespaces: where they are forbidden, or a part of what makes them,
+// commands are confined by Landlock, and doctor says why.
+func TestWithoutNamespaces(t *testing.T) {
+	confined(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("sesame"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ forbid, why string }{
+		"no user namespace": {"echo 0 > /proc/sys/user/max_user_namespaces", "the system does not permit them"},
+		"no mounts of proc": {"mount --bind /dev/null /proc/version", "/proc: operation not permitted"}, // as in Docker without seccomp
+	} {
+		t.Run(name, func(t *testing.T) {
+			within := func(args ...string) (string, error) {
+				line := c.forbid + ` && exec "$0" "$@"`
+				cmd := exec.Command("unshare", append([]string{"-Urmpf", "--mount-proc", "sh", "-c", line, binary}, args...)...)
+				cmd.Dir = workspace(t)
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := within("version"); err != nil {
+				t.Skip("this user cannot forbid them here: ", out, err)
+			}
+			for _, mode := range []string{"auto", "strict"} {
+				out, err := within("doctor", "--sandbox", mode)
+				if err != nil || !strings.Contains(out, "confined: landlock") || !strings.Contains(out, "not taken") || !strings.Contains(out, c.why) {
+					t.Errorf("doctor, %s: %v %s", mode, err, out)
+				}
+				if out, _ := within("call", "--sandbox", mode, "exec", "cat", `args=["`+secret+`"]`); !strings.Contains(out, "blocked by the sandbox: read "+secret) || strings.Contains(out, "sesame") {
+					t.Errorf("%s: %s", mode, out)
+				}
+			}
+			if out, err := within("call", "--sandbox", "isolate", "exec", "true"); err == nil || !strings.Contains(out, "no namespaces") {
+				t.Errorf("isolate: %v %s", err, out)
+			}
+		})
 	}
 }

@@ -81,18 +81,10 @@ func TestSkillRunIsCancelled(t *testing.T) {
 	write(t, filepath.Join(dir, "skills/s/SKILL.md"), skillNamed("s"))
 	c := start(t, dir)
 	c.initialize()
-	id, answer := c.send("tools/call", callParams("skill_run", json.RawMessage(`{"skill":"s","command":"echo $$ > $PROJECT_DIR/pid; sleep 300"}`)))
-	pid := ""
-	for deadline := time.Now().Add(hangGuard); pid == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		raw, _ := os.ReadFile(filepath.Join(dir, "pid"))
-		pid = strings.TrimSpace(string(raw))
-	}
+	id, answer := c.send("tools/call", callParams("skill_run", json.RawMessage(`{"skill":"s","command":"cd $PROJECT_DIR; echo $$ > pid; sleep 300; true"}`)))
+	running := pids(t, dir, "pid")
 	c.notify("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id)})
-	for deadline := time.Now().Add(hangGuard); exists("/proc/" + pid); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the command runs on")
-		}
-	}
+	gone(t, running)
 	c.request("ping", nil)
 	select {
 	case m := <-answer:

@@ -28,12 +28,12 @@ var listening = regexp.MustCompile(`(?m)^perstack-base: listening on ((https?://
 // startSite launches the binary on a free port of loopback.
 func startSite(t testing.TB, dir, transport string, args ...string) *site {
 	t.Helper()
-	return startSiteOf(t, binary, dir, append([]string{"--transport", transport, "--listen", "127.0.0.1:0"}, args...)...)
+	return startSiteOf(t, binary, dir, append([]string{"serve", "--transport", transport, "--listen", "127.0.0.1:0"}, args...)...)
 }
 
 func startSiteOf(t testing.TB, binary, dir string, args ...string) *site {
 	t.Helper()
-	s := &site{process: &process{t: t, cmd: exec.Command(binary, append([]string{"serve"}, args...)...), exited: make(chan struct{})}}
+	s := &site{process: &process{t: t, cmd: exec.Command(binary, args...), exited: make(chan struct{})}}
 	s.cmd.Dir = dir
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
@@ -105,7 +105,7 @@ func (v *visitor) post(line []byte) {
 	var m struct {
 		ID     json.RawMessage
 		Method string
-		Params struct{ Name string }
+		Params struct{ Name, TaskID string }
 	}
 	json.Unmarshal(line, &m)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -113,7 +113,7 @@ func (v *visitor) post(line []byte) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.dress(req, m.Method, m.Params.Name)
+	v.dress(req, m.Method, m.Params.Name+m.Params.TaskID)
 	if m.ID == nil || m.Method == "initialize" {
 		v.exchange(req)
 		cancel()

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -29,13 +30,13 @@ func readArguments(tool mcp.Tool, words []string) (map[string]any, error) {
 }
 
 // pair is KEY=VALUE. What only looks like one begins with no name.
-var pair = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+var pair = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`) })
 
 func readWords(tool mcp.Tool, words []string, object map[string]any) error {
 	arguments := server.Arguments(tool)
 	var alone []string
 	for _, word := range words {
-		if m := pair.FindStringSubmatch(word); m != nil {
+		if m := pair().FindStringSubmatch(word); m != nil {
 			i := slices.IndexFunc(arguments, func(a server.Argument) bool { return a.Name == m[1] })
 			object[m[1]] = readValue(m[2], i >= 0 && arguments[i].Type == "string")
 		} else {
@@ -124,6 +125,7 @@ func usageOf(tool mcp.Tool) string {
 // samples are values for arguments, by name, as a shell takes them; those of one
 // tool have its name in front.
 var samples = map[string]string{
+	"cmd": "'npm run dev'", "session_id": "c1",
 	"readImageFile.path": "shot.png", "readPdfFile.path": "paper.pdf", "view_image.path": "shot.png",
 	"path": "README.md", "file_path": "README.md", "dir_path": ".", "command": "ls", "pattern": "TODO",
 	"text": "hello", "content": "hello", "data": "hello", "oldText": "one", "newText": "two",

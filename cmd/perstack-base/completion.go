@@ -75,7 +75,9 @@ func completeCall(o *options) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveError
 		}
 		for _, a := range server.Arguments(tool) {
-			if !slices.ContainsFunc(args[1:], func(word string) bool { return pair.MatchString(word) && pair.FindStringSubmatch(word)[1] == a.Name }) {
+			if !slices.ContainsFunc(args[1:], func(word string) bool {
+				return pair().MatchString(word) && pair().FindStringSubmatch(word)[1] == a.Name
+			}) {
 				words = append(words, a.Name+"="+"\t"+a.Description)
 			}
 		}

@@ -16,13 +16,17 @@ import (
 
 func doctorCommand(o *options) *cobra.Command {
 	var asJSON bool
+	var target string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Try out what is enforced here, and tell what is not and what to do",
 		Long: `Try out what the sandbox promises on this machine, with these flags: a process outside makes each
 forbidden call and must succeed, a confined one makes it and must fail. Only what was tried is
 claimed. Then come the paths that commands may reach, each with the reason, and those that are left
-out. Exit code 1 means that something is not enforced.`,
+out. Exit code 1 means that something is not enforced.
+
+With --reach, a command connects to HOST:PORT instead, confined like every other, and the verdict is
+explained. Exit code 1 means that it was not reached.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, end, err := open(o)
@@ -30,10 +34,14 @@ out. Exit code 1 means that something is not enforced.`,
 				return err
 			}
 			defer end()
+			if target != "" {
+				return reach(cmd, s, target, asJSON)
+			}
 			return examine(cmd.OutOrStdout(), s, o, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	reachFlag(cmd.Flags(), &target)
 	return cmd
 }
 
@@ -44,14 +52,18 @@ type findings struct {
 	Confined  bool            `json:"confined"`
 	Why       string          `json:"why,omitempty"` // commands are not confined
 	Status    *sandbox.Status `json:"status,omitempty"`
-	Policy    []sandbox.Rule  `json:"policy"`   // what commands may reach
-	Withheld  []string        `json:"withheld"` // names of variables that commands do not see
-	LeftOut   []string        `json:"leftOut"`  // names of settings that commands do not get
+	Network   string          `json:"network"`            // deny, allow or rules
+	Rules     []string        `json:"rules,omitempty"`    // what of the network commands reach
+	NotTaken  []string        `json:"notTaken,omitempty"` // mechanisms that come before it, and why they are not taken
+	Policy    []sandbox.Rule  `json:"policy"`             // what commands may reach
+	Withheld  []string        `json:"withheld"`           // names of variables that commands do not see
+	LeftOut   []string        `json:"leftOut"`            // names of settings that commands do not get
 	Remedies  []string        `json:"remedies,omitempty"`
 }
 
 func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
 	found := findings{Workspace: s.Workspace(), Sandbox: o.sandbox, Withheld: append([]string{}, s.Commands().Withheld()...), LeftOut: append([]string{}, s.Commands().LeftOut()...)}
+	found.Network, found.Rules = networkMode(o.network), o.network.Rules()
 	status, err := s.Commands().SelfTest()
 	if err != nil {
 		found.Why = err.Error()
@@ -61,6 +73,7 @@ func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
 		}
 	} else {
 		found.Status, found.Confined, found.Policy = &status, status.Enforced(), s.Commands().Policy()
+		found.NotTaken = s.Commands().NotTaken()
 	}
 	if found.Remedies == nil {
 		found.Remedies = remedies(found)
@@ -96,6 +109,12 @@ func (f findings) print(w io.Writer) error {
 			fmt.Fprintf(tw, "%s\t%s: %s\n", row.name, map[bool]string{true: "proven", false: "NOT proven"}[row.check.Proven], row.check.Detail)
 		}
 	}
+	for _, other := range f.NotTaken {
+		fmt.Fprintf(tw, "  not taken\t%s\n", other)
+	}
+	for _, rule := range f.Rules {
+		fmt.Fprintf(tw, "  rule\t%s%s\n", rule, unless(f.Confined, ": nothing enforces it"))
+	}
 	for _, rule := range f.Policy {
 		fmt.Fprintf(tw, "  %s\t%s: %s\n", rule.Access, rule.Path, rule.Reason)
 	}
@@ -114,11 +133,19 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// unless is a text where something does not hold.
+func unless(holds bool, text string) string {
+	if holds {
+		return ""
+	}
+	return text
+}
+
 // mechanism names what confines commands here.
 func (f findings) mechanism() string {
 	var parts []string
 	if f.Status.Tier == sandbox.Namespaces {
-		parts = append(parts, "namespaces (user, mount, pid, ipc, network)")
+		parts = append(parts, "namespaces")
 	}
 	if f.Status.LandlockABI > 0 {
 		parts = append(parts, fmt.Sprintf("landlock abi %d", f.Status.LandlockABI))
@@ -143,7 +170,8 @@ func remedies(f findings) (out []string) {
 			"or where this user may make namespaces (unshare -Urmpn true), "+
 			"or run the server in a container or virtual machine of its own; --sandbox strict refuses commands instead")
 	case f.Status.Tier == sandbox.Threads && f.Status.LandlockABI < 6:
-		out = append(out, "Linux 6.12 or newer lets the kernel confine signals too, and end every process of a command")
+		out = append(out, "let this user make namespaces (unshare -Urmpn true), or take Linux 6.12 or newer: either way the kernel "+
+			"confines signals too, and ends every process of a command")
 	}
 	return out
 }

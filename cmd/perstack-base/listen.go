@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -39,10 +40,13 @@ func (o *web) register(f *pflag.FlagSet) {
 	choiceFlag(f, &o.transport, "transport", "WAY", transports, transports[0], "how MCP is spoken: stdio, http (Streamable HTTP at /mcp) or sse (HTTP+SSE at /sse, for old clients)")
 	f.Var(&setting{"ADDRESS", defaultListen, func(text string) error {
 		o.listen = text
-		if path, ok := strings.CutPrefix(text, unixPrefix); ok {
-			o.listen = unixPrefix + expandHome(path)
+		path, ok := strings.CutPrefix(text, unixPrefix)
+		if !ok {
+			return nil
 		}
-		return nil
+		path, err := filepath.Abs(expandHome(path))
+		o.listen = unixPrefix + path
+		return err
 	}}, "listen", "where http and sse listen: HOST:PORT, :PORT (of 127.0.0.1) or unix:PATH")
 	pathFlag(f, &o.tokenFile, "auth-token-file", "FILE", "clients must send the token in FILE (or in PERSTACK_BASE_AUTH_TOKEN)")
 	f.StringSliceVar(&o.hosts, "allow-host", nil, "answer to these `NAMES` besides loopback, each HOST or HOST:PORT")
@@ -100,7 +104,7 @@ func (o *web) token() (string, error) {
 		return "", fmt.Errorf("--auth-token-file %s: %w", o.tokenFile, err)
 	}
 	if info, err := os.Stat(o.tokenFile); err == nil && readableByOthers(info) {
-		fmt.Fprintf(os.Stderr, "perstack-base: warning: others can read %s; chmod 600 it\n", o.tokenFile)
+		fmt.Fprintf(stderr, "perstack-base: warning: others can read %s; chmod 600 it\n", o.tokenFile)
 	}
 	return token, nil
 }
@@ -117,7 +121,7 @@ func (o *web) open(cfg *server.HTTP) (net.Listener, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--listen %s: %w", o.listen, err)
 		}
-		fmt.Fprintf(os.Stderr, "perstack-base: listening on %s%s\n", unixPrefix, path)
+		fmt.Fprintf(stderr, "perstack-base: listening on %s%s\n", unixPrefix, path)
 		return wrap(ln), nil
 	}
 	addr, err := o.resolve(cfg.Token)
@@ -128,7 +132,7 @@ func (o *web) open(cfg *server.HTTP) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w", o.listen, err)
 	}
-	fmt.Fprintf(os.Stderr, "perstack-base: listening on %s://%s%s\n", scheme, ln.Addr(), cfg.Path())
+	fmt.Fprintf(stderr, "perstack-base: listening on %s://%s%s\n", scheme, ln.Addr(), cfg.Path())
 	return wrap(ln), nil
 }
 

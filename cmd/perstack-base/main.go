@@ -38,6 +38,7 @@ func run(args []string) int {
 	surviveBrokenPipe()
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
 	defer stop()
+	defer stderr.flush()
 	cmd := rootCommand()
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
@@ -47,11 +48,11 @@ func run(args []string) int {
 		return exitOK
 	case errors.As(err, &failed):
 		if failed.err != nil {
-			fmt.Fprintln(os.Stderr, "perstack-base:", failed.err)
+			fmt.Fprintln(stderr, "perstack-base:", failed.err)
 		}
 		return exitFailed
 	}
-	fmt.Fprintln(os.Stderr, "perstack-base:", err)
+	fmt.Fprintln(stderr, "perstack-base:", err)
 	return exitUsage
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,10 +24,12 @@ type options struct {
 	readOnly   bool
 	maxOutput  int
 	timeout    time.Duration
+	taskAfter  time.Duration
+	taskTTL    time.Duration
 	passEnv    []string
 	noCache    bool
 	sandbox    string
-	network    string
+	network    sandbox.Network
 	allow      struct{ read, write []string }
 	logLevel   string
 	logFile    string
@@ -61,8 +62,11 @@ func (o *options) registerServed(f *pflag.FlagSet) {
 
 func (o *options) registerCommands(f *pflag.FlagSet) {
 	timeoutFlag(f, &o.timeout, "timeout", "end a command that sets no timeout of its own after this time, as in 90s (default: what each tool sets)")
-	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(sandbox.Auto), "how commands are confined: auto (by the kernel where it can), strict (by the kernel, or commands are refused), landlock (by Landlock, or commands are refused), isolate (in namespaces of their own, or commands are refused) or off")
-	choiceFlag(f, &o.network, "network", "MODE", networkModes, "deny", "whether commands can use the network: deny or allow")
+	o.taskAfter, o.taskTTL = server.DefaultTaskAfter, server.DefaultTaskTTL
+	timeFlag(f, &o.taskAfter, "task-after", 0, "10s", "turn a call into a task when its command runs longer, where the client takes tasks; 0 = at once")
+	timeFlag(f, &o.taskTTL, "task-ttl", time.Second, "1h", "keep the result of a task for this time")
+	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(sandbox.Auto), "how commands are confined: auto (in namespaces, else by Landlock, else not), strict (in namespaces, else by Landlock, else commands are refused), landlock (by Landlock, or commands are refused), isolate (in namespaces, with the workspace guarded, or commands are refused) or off")
+	networkFlag(f, &o.network, "network", "what of the network commands can use: deny, allow, or a list of what they reach, over TCP and nothing else: NAME and *.NAME (ports 80 and 443), NAME:PORT, NAME:*, addresses and networks, and -NAME, which they never reach")
 	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
 	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")
 	f.BoolVar(&o.noCache, "no-cache", false, "remove what build tools keep for later with the session; see perstack-base cache")
@@ -76,11 +80,11 @@ func (o *options) registerSkills(f *pflag.FlagSet) {
 
 func (o *options) registerLog(f *pflag.FlagSet) {
 	choiceFlag(f, &o.logLevel, "log-level", "LEVEL", logLevels, "warn", "log to standard error from this level on: debug, info, warn or error")
-	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call to FILE: tool, duration, outcome, bytes")
+	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call and connection of commands to FILE: tool or host, duration, outcome, bytes")
 	f.BoolVar(&o.verbose, "verbose", false, "the same as --log-level info")
 }
 
-// config turns the flags into what the server takes. end closes the log file.
+// config turns the flags into what the server takes. end writes the last lines of the log.
 func (o *options) config() (cfg server.Config, end func(), err error) {
 	if cfg, err = o.confinement(); err != nil {
 		return cfg, nil, err
@@ -93,9 +97,17 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 	return server.Config{
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
-		Timeout: o.timeout, PassEnv: o.passEnv, NoCache: o.noCache, Version: buildVersion(), Log: log, HTTP: http,
+		Timeout: o.timeout, TaskAfter: o.taskWait(), TaskTTL: o.taskTTL, PassEnv: o.passEnv, NoCache: o.noCache, Version: buildVersion(), Log: log, HTTP: http,
 		Skills: o.skillDirs(), NoDiscover: o.noDiscover,
 	}, end, err
+}
+
+// taskWait is --task-after as the server takes it: its zero is the default.
+func (o *options) taskWait() time.Duration {
+	if o.taskAfter == 0 {
+		return -1
+	}
+	return o.taskAfter
 }
 
 // skillDirs are the directories of --skills, and behind them $SKILLS_ROOT, by which
@@ -110,7 +122,7 @@ func (o *options) skillDirs() []string {
 // confinement reads the flags about commands.
 func (o *options) confinement() (cfg server.Config, err error) {
 	cfg.Sandbox = sandbox.Mode(o.sandbox)
-	cfg.Network = o.network == "allow"
+	cfg.Network = o.network
 	if cfg.AllowRead, err = absolute("--allow-read", o.allow.read); err != nil {
 		return cfg, err
 	}
@@ -138,25 +150,3 @@ func absolute(flag string, paths []string) (out []string, err error) {
 
 // minOutput is the least result that can still say what was cut.
 const minOutput = 256
-
-// logger writes warnings to standard error, and with --log-file one JSON line for
-// each call and everything else to that file.
-func (o *options) logger() (*slog.Logger, func(), error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return nil, nil, fmt.Errorf("--log-level %s: %w", o.logLevel, err)
-	}
-	if o.verbose {
-		level = min(level, slog.LevelInfo)
-	}
-	text := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})
-	if o.logFile == "" {
-		return slog.New(text), func() {}, nil
-	}
-	file, err := os.OpenFile(o.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--log-file: %w", err)
-	}
-	lines := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})
-	return slog.New(slog.NewMultiHandler(text, lines)), func() { file.Close() }, nil
-}

@@ -32,9 +32,9 @@ func serve(ctx context.Context, o *options) error {
 		return err
 	}
 	defer s.Close()
-	warnUnconfined(s)
+	warnUnconfined(s, o)
 	if hint := s.OwnerHint(); hint != "" {
-		fmt.Fprintln(os.Stderr, "perstack-base: warning:", hint)
+		fmt.Fprintln(stderr, "perstack-base: warning:", hint)
 	}
 	go func() {
 		<-ctx.Done()
@@ -63,14 +63,19 @@ func serveHTTP(ctx context.Context, o *options, s *server.Server, cfg *server.HT
 }
 
 // warnUnconfined says in one line when there are commands and the kernel does not
-// confine them.
-func warnUnconfined(s *server.Server) {
+// confine them: at once where nothing has to be tried to know that, otherwise with
+// the first command.
+func warnUnconfined(s *server.Server, o *options) {
 	if !s.RunsCommands() {
 		return
 	}
-	if ok, why := s.Commands().Confined(); !ok {
-		fmt.Fprintf(os.Stderr, "perstack-base: commands are not confined: %s (perstack-base doctor tells more)\n", why)
+	unenforced := ""
+	if rules := o.network.Rules(); len(rules) > 0 {
+		unenforced = ", and nothing enforces --network " + o.network.String()
 	}
+	s.Commands().WhenUnconfined(func(why string) {
+		fmt.Fprintf(stderr, "perstack-base: commands are not confined: %s%s (perstack-base doctor tells more)\n", why, unenforced)
+	})
 }
 
 // claimStdout takes standard output for the protocol alone: whatever else prints
@@ -92,6 +97,6 @@ func banner(o *options) {
 	if err != nil {
 		dir = o.workspace
 	}
-	fmt.Fprintf(os.Stderr, "perstack-base %s speaks MCP on standard input and output, for an MCP client to start it.\n"+
+	fmt.Fprintf(stderr, "perstack-base %s speaks MCP on standard input and output, for an MCP client to start it.\n"+
 		"Workspace: %s. Ctrl-D ends it; perstack-base --help tells what else it does.\n", buildVersion(), dir)
 }

@@ -76,13 +76,18 @@ func sizeFlag(f *pflag.FlagSet, p *int, name string, least int, usage string) {
 
 // timeoutFlag takes a time that every tool accepts as the deadline of a command.
 func timeoutFlag(f *pflag.FlagSet, p *time.Duration, name, usage string) {
-	f.Var(&setting{"TIME", "", func(text string) error {
+	timeFlag(f, p, name, server.MinTimeout, "", usage)
+}
+
+// timeFlag takes a time of at least least, and of a day at most.
+func timeFlag(f *pflag.FlagSet, p *time.Duration, name string, least time.Duration, def, usage string) {
+	f.Var(&setting{"TIME", def, func(text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			return fmt.Errorf("must be a time with its unit, as in 90s, 5m or 1h30m")
 		}
-		if d < server.MinTimeout || d > server.MaxTimeout {
-			return fmt.Errorf("must be from %v to %gh, as in 90s", server.MinTimeout, server.MaxTimeout.Hours())
+		if d < least || d > server.MaxTimeout {
+			return fmt.Errorf("must be from %v to %gh, as in 90s", least, server.MaxTimeout.Hours())
 		}
 		*p = d
 		return nil

@@ -24,17 +24,18 @@ export const journey = async (client, call, workspace) => {
   await check("unknown tool", () => assert.rejects(call("readTextfile", {}), (e) => e.code === -32602 && /Did you mean "readTextFile"/.test(e.message)));
   await check("progress", async () => {
     const seen = [];
-    await call("exec", exec("echo first; sleep 0.6; echo last"), { onprogress: (p) => seen.push(p.message) });
-    assert.equal(seen[0], "first");
+    await call("exec", exec("echo first; sleep 1.5; echo last"), { onprogress: (p) => seen.push(p.message) });
+    assert.ok(seen.includes("first"), `no progress says "first": ${seen}`); // a busy machine tells first how long it runs
   });
   await check("abort kills the command", async () => {
-    rmSync(join(workspace, "pid"), { force: true });
+    const file = join(workspace, "beats");
+    rmSync(file, { force: true });
     const abort = new AbortController();
-    const pending = call("exec", exec("echo $$ > pid; exec sleep 300"), { signal: abort.signal });
-    const pid = await written(join(workspace, "pid"));
+    const pending = call("exec", exec("while echo beat >> beats; do sleep 0.05; done"), { signal: abort.signal });
+    await written(file);
     abort.abort();
     await assert.rejects(pending);
-    await gone(pid);
+    await still(file);
   });
   await check("40 calls at once", async () => {
     const results = await Promise.all(Array.from({ length: 40 }, (_, i) => call("exec", exec(`echo ${i}`))));
@@ -42,23 +43,24 @@ export const journey = async (client, call, workspace) => {
   });
 };
 
-const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
+const pause = (ms = 10) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const written = async (path) => {
   for (let i = 0; i < 1000; i++) {
     try {
-      const pid = Number(readFileSync(path, "utf8"));
-      if (pid > 0) return pid;
+      if (readFileSync(path, "utf8").length > 0) return;
     } catch {}
     await pause();
   }
   assert.fail("the command never ran");
 };
 
-const gone = async (pid) => {
-  for (let i = 0; i < 300; i++) {
-    try { process.kill(pid, 0); } catch { return; }
-    await pause();
+// still waits until nobody writes a file any more: a process id may be its namespace's.
+const still = async (path) => {
+  for (let i = 0; i < 20; i++) {
+    const before = readFileSync(path, "utf8").length;
+    await pause(500);
+    if (readFileSync(path, "utf8").length === before) return;
   }
-  assert.fail(`process ${pid} survived`);
+  assert.fail("the command goes on");
 };

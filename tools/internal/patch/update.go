@@ -175,15 +175,28 @@ func (w *writer) keep(i, j int) {
 		return
 	}
 	w.terminate()
-	w.out.Write(w.text.raw(i, j))
+	raw := w.text.raw(i, j)
+	if raw[0] == '\n' && w.behindCR() {
+		w.out.WriteByte('\r')
+		raw = raw[1:]
+	}
+	w.out.Write(raw)
 	w.open = j == w.text.lines() && w.text.unterminated()
 }
+
+// behindCR tells whether the last line written ends with a lone CR. An LF behind it
+// would become part of its end, so there an empty line ends with CR, too.
+func (w *writer) behindCR() bool { return bytes.HasSuffix(w.out.Bytes(), []byte("\r")) }
 
 // add writes a new line.
 func (w *writer) add(line string) {
 	w.terminate()
+	eol := w.text.eol
+	if line == "" && eol == "\n" && w.behindCR() {
+		eol = "\r"
+	}
 	w.out.WriteString(line)
-	w.out.WriteString(w.text.eol)
+	w.out.WriteString(eol)
 }
 
 // terminate ends the last line of the text when something is put behind it.

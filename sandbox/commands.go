@@ -19,6 +19,7 @@ type Config struct {
 	AllowRead  []string // absolute paths that commands may read besides
 	AllowWrite []string // absolute paths that commands may write besides
 	NoCache    bool     // what tools keep for later ends with the session
+	Quota      Quota    // what the commands of one session may use together
 
 	// Log gets a line for each connection that Network has rules for; nil = silent.
 	Log *slog.Logger

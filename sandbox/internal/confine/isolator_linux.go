@@ -28,6 +28,8 @@ type Isolation struct {
 	// nil for none. The policy's network is not open then.
 	Gate *network.Gate `json:"-"`
 
+	MaxMemory int64 // what each of its file systems in memory may hold at most; 0: what is usual
+
 	Sockets []string // paths of sockets of the machine; set by NewIsolator
 	Gateway bool     // whether there is a Gate; set by NewIsolator
 	Names   string   // what /etc/resolv.conf says then, "" for what it is; set by NewIsolator

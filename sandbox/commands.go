@@ -47,6 +47,9 @@ type Commands struct {
 
 // NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
 func NewCommands(cfg Config) (*Commands, error) {
+	if err := cfg.Quota.check(); err != nil {
+		return nil, err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err

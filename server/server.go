@@ -96,6 +96,7 @@ type Config struct {
 	Network    sandbox.Network // what of the network commands may use; the zero value: nothing
 	AllowRead  []string        // absolute paths that commands may read besides
 	AllowWrite []string        // absolute paths that commands may write besides
+	Quota      sandbox.Quota   // what the commands of one session may use together; the zero value: no bound
 
 	Version string       // shown to clients; "" = "dev"
 	Log     *slog.Logger // nil = silent
@@ -196,7 +197,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	files.Guarded = cfg.Sandbox == sandbox.Isolate
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
-		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Log: cfg.Log,
+		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: cfg.Quota, Log: cfg.Log,
 	})
 	if err != nil {
 		return errors.Join(err, files.Close())

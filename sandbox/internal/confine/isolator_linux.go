@@ -44,6 +44,7 @@ type Isolator struct {
 	keeper    *keeper
 	procs     procDir     // the processes in the namespaces
 	terminals int         // the directory that shows its terminals
+	memory    []int       // the file systems in memory that are its own
 	files     unix.Rlimit // how many files commands may open
 	status    func() Status
 	locks     *gitLocks // nil for none
@@ -128,6 +129,7 @@ func (i *Isolator) furnish(in Isolation) (err error) {
 	if err := i.openTerminals(root); err != nil {
 		return err
 	}
+	i.openMemory(root)
 	ruleset := -1
 	if i.kernel.Landlock > 0 {
 		if ruleset, err = i.landlock(root); err != nil {
@@ -197,6 +199,10 @@ func (i *Isolator) release() {
 	i.still.Lock()
 	defer i.still.Unlock()
 	i.procs.close()
+	for _, fd := range i.memory {
+		unix.Close(fd)
+	}
+	i.memory = nil
 	if i.terminals >= 0 {
 		unix.Close(i.terminals)
 		i.terminals = -1

@@ -16,17 +16,18 @@ import (
 // empty environment takes it away. It is no wall: who knows of it can change it.
 type Mark uint64
 
-// sessionBits of a mark tell the sessions of one program apart.
+// sessionBits of a mark tell the sessions of one program apart. In the program's own
+// mark they are set: limits can be lowered, and not raised again.
 const sessionBits = 1<<16 - 1
 
 // OwnMark is that of the commands of this program.
-var OwnMark = sync.OnceValue(func() Mark { return Mark(1<<62|rand.Uint64()>>2) &^ sessionBits })
+var OwnMark = sync.OnceValue(func() Mark { return Mark(1<<62 | rand.Uint64()>>2 | sessionBits) })
 
 // sessions counts those that have a mark.
 var sessions atomic.Uint64
 
 // SessionMark is one of the marks of this program's commands, for those of one session.
-func SessionMark() Mark { return OwnMark() | Mark(1+sessions.Add(1)%sessionBits) }
+func SessionMark() Mark { return OwnMark() - Mark(1+sessions.Add(1)%sessionBits) }
 
 // Bounds give a program the mark, and all that descends from it.
 func (m Mark) Bounds() Bounds {
@@ -51,13 +52,13 @@ func mark(on bool) {
 // Bearers lists the living processes that have the mark, but for this one. Those of
 // [OwnMark] are those of every session.
 func (m Mark) Bearers() (pids []int) {
-	whole := ^uint64(0)
-	if m&sessionBits == 0 {
-		whole &^= sessionBits
+	any := uint64(0)
+	if m&sessionBits == sessionBits {
+		any = sessionBits
 	}
 	for _, p := range All() {
 		var limit unix.Rlimit
-		if !p.Dead && p.PID != os.Getpid() && unix.Prlimit(p.PID, unix.RLIMIT_LOCKS, nil, &limit) == nil && limit.Cur&whole == uint64(m) {
+		if !p.Dead && p.PID != os.Getpid() && unix.Prlimit(p.PID, unix.RLIMIT_LOCKS, nil, &limit) == nil && limit.Cur|any == uint64(m) {
 			pids = append(pids, p.PID)
 		}
 	}

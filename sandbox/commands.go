@@ -4,7 +4,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -45,6 +47,9 @@ type Commands struct {
 	opened *Cache // by cache
 }
 
+// openCommands are those of this program that are not closed.
+var openCommands atomic.Int32
+
 // NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
 func NewCommands(cfg Config) (*Commands, error) {
 	if err := cfg.Quota.check(); err != nil {
@@ -77,6 +82,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 		proc.Adopt() // orphans of others come here as well
 	}
 	c.forget = proc.OnReap(c.prune)
+	openCommands.Add(1)
 	return c, nil
 }
 
@@ -148,5 +154,8 @@ func (c *Commands) Close() error {
 	c.closeCache()
 	c.confinement.close()
 	c.guard.close()
+	if openCommands.Add(-1) == 0 {
+		cgroup.Leave()
+	}
 	return c.null.Close()
 }

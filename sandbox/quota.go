@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Quota bounds what the commands of one session may use together. A field that
@@ -115,6 +117,9 @@ func (c *Commands) Kept() []Kept {
 func (c *Commands) mostProcesses() int {
 	if n := c.cfg.Quota.MaxProcesses; n > 0 {
 		return n
+	}
+	if most := proc.MostInGroup(); most > 0 {
+		return min(most, c.limits.Processes)
 	}
 	return c.limits.Processes
 }

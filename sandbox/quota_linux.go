@@ -112,6 +112,9 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 
 // make decides by what means the limits are kept.
 func (r *ration) make(c *Commands) error {
+	if err := c.QuotaHeld(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnconfined, err)
+	}
 	r.how = c.means()
 	q := c.cfg.Quota
 	if tree, err := cgroup.Open(); err == nil {

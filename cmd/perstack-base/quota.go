@@ -38,3 +38,12 @@ func quotaFlags(f *pflag.FlagSet, q *sandbox.Quota) {
 		return nil
 	}}, "max-cpus", "let the commands of a session use this much processor time together, in processors, as in 0.5 or 2 (default: no limit)")
 }
+
+// hinted has an error say what to do about it, too.
+func hinted(err error) error {
+	var hinter interface{ Hint() string }
+	if errors.As(err, &hinter) && hinter.Hint() != "" {
+		return fmt.Errorf("%w. %s", err, hinter.Hint())
+	}
+	return err
+}

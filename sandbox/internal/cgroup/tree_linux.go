@@ -10,8 +10,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // mountInfo and ownGroups are where Linux says which file systems this process sees,
@@ -25,8 +28,10 @@ const (
 type Tree struct {
 	Memory, Processes, CPU bool // what its leaves count
 
-	dir   string // of the server
-	count atomic.Int64
+	above   string   // the group that the program was started in
+	dir     string   // of the server, below it
+	enabled []string // controllers that were not, there
+	count   atomic.Int64
 }
 
 // controllers are the names of what counts.
@@ -37,9 +42,40 @@ func (t *Tree) has(controller string) *bool {
 	return map[string]*bool{"memory": &t.Memory, "pids": &t.Processes, "cpu": &t.CPU}[controller]
 }
 
+// opened is what Open found, until Leave.
+var opened struct {
+	sync.Mutex
+	tried bool
+	tree  *Tree
+	err   error
+}
+
 // Open finds this program's part of the tree and moves the program into a leaf of it.
 // That is done once. The error tells why there is no such part.
-var Open = sync.OnceValues(func() (*Tree, error) {
+func Open() (*Tree, error) {
+	o := &opened
+	o.Lock()
+	defer o.Unlock()
+	if !o.tried {
+		o.tree, o.err = look()
+		o.tried = true
+	}
+	return o.tree, o.err
+}
+
+// Leave moves the program, and what it has started, back to where it was started, and
+// removes what it had made: nobody could be started there as long as it is divided.
+func Leave() {
+	o := &opened
+	o.Lock()
+	defer o.Unlock()
+	if o.tree != nil {
+		o.tree.leave()
+	}
+	o.tree, o.tried = nil, false
+}
+
+func look() (*Tree, error) {
 	mounts, err := os.ReadFile(mountInfo)
 	if err != nil {
 		return nil, err
@@ -53,7 +89,7 @@ var Open = sync.OnceValues(func() (*Tree, error) {
 		return nil, err
 	}
 	return open(dir)
-})
+}
 
 // find is the directory of the group that this process is in.
 func find(mounts, groups string) (string, error) {
@@ -98,9 +134,10 @@ func open(dir string) (*Tree, error) {
 		return nil, fmt.Errorf("the control group %s counts neither memory nor processes nor processor time", dir)
 	}
 	removeLeftovers(dir)
-	t := &Tree{dir: filepath.Join(dir, prefix+rand.Text())}
-	if err := t.moveIn(dir, offered); err != nil {
-		t.moveOut(dir)
+	_ = proc.Room() // looks for the group that all of this program is in, while that is this one
+	t := &Tree{above: dir, dir: filepath.Join(dir, prefix+rand.Text())}
+	if err := t.moveIn(offered); err != nil {
+		t.leave()
 		return nil, err
 	}
 	return t, nil
@@ -114,7 +151,7 @@ func (t *Tree) server() string { return filepath.Join(t.dir, "server") }
 
 // moveIn makes the server's directories, moves the program there, and has the
 // controllers count.
-func (t *Tree) moveIn(dir string, offered []string) error {
+func (t *Tree) moveIn(offered []string) error {
 	for _, path := range []string{t.dir, t.server()} {
 		if err := os.Mkdir(path, 0o755); err != nil {
 			return err
@@ -128,13 +165,16 @@ func (t *Tree) moveIn(dir string, offered []string) error {
 		if !slices.Contains(offered, c) {
 			continue
 		}
-		err := enable(dir, c)
+		before, err := enable(t.above, c)
 		if err == nil {
-			err = enable(t.dir, c)
+			_, err = enable(t.dir, c)
+		}
+		if err == nil && !before {
+			t.enabled = append(t.enabled, c)
 		}
 		*t.has(c) = err == nil
 		if errors.Is(err, unix.EBUSY) {
-			err = fmt.Errorf("other processes are in the control group %s, too, so it cannot be divided", dir)
+			err = fmt.Errorf("other processes are in the control group %s, too, so it cannot be divided", t.above)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -144,27 +184,45 @@ func (t *Tree) moveIn(dir string, offered []string) error {
 	return nil
 }
 
-// enable has the groups below dir count by a controller.
-func enable(dir, controller string) error {
-	const file = "/cgroup.subtree_control"
-	if on, err := words(dir + file); err == nil && slices.Contains(on, controller) {
-		return nil
+// Files of every group.
+const (
+	procs   = "/cgroup.procs"
+	control = "/cgroup.subtree_control"
+)
+
+// enable has the groups below dir count by a controller, and tells whether they did.
+func enable(dir, controller string) (before bool, err error) {
+	if on, err := words(dir + control); err == nil && slices.Contains(on, controller) {
+		return true, nil
 	}
-	return os.WriteFile(dir+file, []byte("+"+controller), 0)
+	return false, os.WriteFile(dir+control, []byte("+"+controller), 0)
 }
 
-// moveOut takes back what moveIn did.
-func (t *Tree) moveOut(dir string) {
-	if move(dir) == nil {
-		_ = os.Remove(t.server())
-		_ = os.Remove(t.dir)
+// leave takes back what moveIn did. Another server beside this one still needs what
+// was enabled: then all stays until the next one starts.
+func (t *Tree) leave() {
+	for _, c := range controllers {
+		_ = os.WriteFile(t.dir+control, []byte("-"+c), 0) // it may not be enabled
 	}
+	for _, c := range t.enabled {
+		if os.WriteFile(t.above+control, []byte("-"+c), 0) != nil {
+			return
+		}
+	}
+	for begun := time.Now(); time.Since(begun) < removal; time.Sleep(time.Millisecond) {
+		pids, _ := words(t.server() + procs)
+		for _, pid := range pids {
+			_ = os.WriteFile(t.above+procs, []byte(pid), 0) // it may have ended
+		}
+		if os.Remove(t.server()) == nil {
+			break
+		}
+	}
+	_ = os.Remove(t.dir)
 }
 
 // move moves this process into a group.
 func move(dir string) error { return os.WriteFile(dir+procs, []byte("0"), 0) }
-
-const procs = "/cgroup.procs"
 
 // delegated tells why this program may not divide a group, nil when it may: its user
 // owns it, or, as everything is root's, whoever manages the tree has said so.

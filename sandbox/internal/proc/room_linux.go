@@ -70,6 +70,20 @@ func Room() error {
 	return &FullError{Now: now, Most: most}
 }
 
+// MostInGroup is how many processes commands may have for the control group of this
+// program to have room for more; 0 is no limit.
+func MostInGroup() int {
+	dir := countedIn()
+	if dir == "" {
+		return 0
+	}
+	most, err := readNumber(dir + "/pids.max") // not a number: no limit
+	if err != nil {
+		return 0
+	}
+	return most - min(fewProcesses, most/2)
+}
+
 // countedIn is the directory of the control group that counts our processes, ""
 // when none can be seen.
 var countedIn = sync.OnceValue(func() string {

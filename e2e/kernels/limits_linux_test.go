@@ -1,0 +1,30 @@
+package kernels
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+)
+
+//go:embed limits.sh
+var limitsScript string
+
+// limits runs commands of a mode under limits that control groups keep.
+func limits(mode, who string) job {
+	return job{strings.Join([]string{"limits", mode, who}, " "), "root", "mode=" + mode + " who=" + who + "\n" + limitsScript, func(t *testing.T, out string, code int) {
+		if code != 0 || strings.Contains(out, "fail:") || strings.Count(out, "ok:") < 10 {
+			t.Errorf("code %d:\n%s", code, out)
+		}
+	}}
+}
+
+// TestKernelLimits: where a part of the tree of control groups is the user's, every
+// limit is kept exactly, in every mechanism.
+func TestKernelLimits(t *testing.T) {
+	for kernel, jobs := range map[string][]job{
+		debian612: {limits("isolate", "user"), limits("landlock", "user"), limits("off", "user")},
+		debian61:  {limits("isolate", "root"), limits("landlock", "root")},
+	} {
+		t.Run(kernel, func(t *testing.T) { machine{arch: "amd64", kernel: kernel, jobs: jobs}.run(t) })
+	}
+}

@@ -52,10 +52,13 @@ func (r *Result) killedFromOutside() bool {
 
 // fromWords goes by what a program says where the kernel counts nothing of that.
 func (r *ration) fromWords(c *Commands, j *job, res *Result) (all []string) {
-	if res.ExitCode == 0 || r.mark == 0 {
+	if r.mark == 0 {
 		return nil
 	}
-	said := ValidText(res.Stderr.Head) + ValidText(res.Stderr.Tail) + ValidText(res.Stdout.Head) + ValidText(res.Stdout.Tail)
+	said := ValidText(res.Stderr.Head) + ValidText(res.Stderr.Tail) // whatever the exit code: a pipe or "|| true" hides it
+	if res.ExitCode != 0 {
+		said += ValidText(res.Stdout.Head) + ValidText(res.Stdout.Tail)
+	}
 	if c.cfg.Quota.MaxMemory > 0 && r.how.memory != Exactly && noMemory.MatchString(said) {
 		all = append(all, fmt.Sprintf("%s %s reached: no process may have more; use less, or ask the user to raise it", maxMemoryFlag, SizeText(c.cfg.Quota.MaxMemory)))
 	}

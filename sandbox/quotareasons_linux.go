@@ -29,7 +29,7 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 		now := leaf.Events()
 		killed := now.MemoryKilled > before.events.MemoryKilled
 		switch starved = killed; {
-		case killed && now.MemoryReached > before.events.MemoryReached:
+		case killed && c.cfg.Quota.MaxMemory > 0 && now.MemoryReached > before.events.MemoryReached:
 			all = append(all, c.memoryPassed())
 		case killed:
 			all = append(all, machineStarved)

@@ -57,6 +57,10 @@ func (l *Leaf) limit(t *Tree, most Limits) error {
 		if err != nil {
 			return err
 		}
+	} else if most := t.spare(); t.Memory && most > 0 {
+		if err := l.write("memory.max", strconv.FormatInt(most, 10)); err != nil {
+			return err
+		}
 	}
 	if t.Processes && most.Processes > 0 {
 		if err := l.write("pids.max", strconv.Itoa(most.Processes)); err != nil {
@@ -67,6 +71,21 @@ func (l *Leaf) limit(t *Tree, most Limits) error {
 		return l.write("cpu.max", fmt.Sprintf("%d %d", int64(most.CPUs*period), period))
 	}
 	return nil
+}
+
+// reserve is what a session leaves of memory that is limited for all of the program, to
+// the server; of little, a quarter.
+const reserve = 64 << 20
+
+// spare is how much memory a session may have for the server to have some, 0 where
+// nothing limits what they have together.
+func (t *Tree) spare() int64 {
+	text, _ := os.ReadFile(t.above + "/memory.max") // there is none at the top
+	all, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return all - min(reserve, all/4)
 }
 
 func (l *Leaf) write(name, text string) error {

@@ -42,6 +42,13 @@ var within = []excess{
 	{"processes", []string{"--max-processes", "20"}, "for i in $(seq 15); do sleep 1 & done; wait; echo free", "", "free", ""},
 }
 
+// shared50 has 50 MB in a file in memory, and shows them to two processes: they count once.
+var shared50 = excess{"shared memory counts once", []string{"--max-memory", "64M"},
+	`python3 -c 'import mmap,os,time
+f=open("/dev/shm/x","w+b"); f.truncate(50<<20); m=mmap.mmap(f.fileno(),50<<20); os.fork()
+for i in range(0,50<<20,4096): m[i]=1
+time.sleep(3)' && echo free`, "", "free", "isolate"}
+
 // TestLimits: what the commands of a session use together is bounded, in every
 // mechanism and for every user; the same without the flag shows that it is the limit.
 func TestLimits(t *testing.T) {
@@ -49,7 +56,11 @@ func TestLimits(t *testing.T) {
 		for _, tier := range tiers {
 			t.Run(g.name+", "+tier, func(t *testing.T) {
 				needTier(t, g, tier)
-				for _, e := range append(append([]excess{}, excesses...), within...) {
+				all := append(append([]excess{}, excesses...), within...)
+				if _, err := exec.LookPath("python3"); err == nil {
+					all = append(all, shared50)
+				}
+				for _, e := range all {
 					if e.tier != "" && e.tier != tier {
 						continue
 					}

@@ -154,9 +154,12 @@ func (c *Commands) QuotaHeld() error {
 }
 
 // NotKept are the limits that were asked for and that nothing keeps, in any
-// mechanism. Nothing is tried out for that.
+// mechanism.
 func (c *Commands) NotKept() (all []Kept) {
-	if how := c.means(); c.cfg.Quota.MaxCPUs > 0 && how.cpus == Unkept {
+	if c.cfg.Quota.MaxCPUs == 0 {
+		return nil
+	}
+	if how := c.means(); how.cpus == Unkept {
 		all = append(all, Kept{Flag: maxCPUsFlag, Value: strconv.FormatFloat(c.cfg.Quota.MaxCPUs, 'g', -1, 64), Asked: true, Keeping: Unkept, By: how.cpusBy})
 	}
 	return all

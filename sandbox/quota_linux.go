@@ -18,9 +18,9 @@ import (
 // not asked for.
 func (c *Commands) means() means {
 	m := means{memory: Coarsely, processes: Coarsely, cpus: Unkept,
-		memoryBy: fmt.Sprintf("each process may have that much; a look at all of them every %v ends them when they have %d %% more", lookPause, memorySlack),
+		memoryBy: fmt.Sprintf("no process gets more, and a look every %v ends the session's commands when they have %d %% more together", lookPause, memorySlack),
 	}
-	m.processesBy = fmt.Sprintf("a look at them every %v ends them when there are more", lookPause)
+	m.processesBy = fmt.Sprintf("a look every %v ends the session's commands when they have more", lookPause)
 	tree, err := cgroup.Open()
 	if err != nil {
 		m.cpusBy = err.Error()
@@ -99,7 +99,7 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 		r.made = true
 	}
 	q := s.c.cfg.Quota
-	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && r.how.processes != Exactly) {
+	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts()) {
 		r.watching = true
 		go r.watch(s)
 	}
@@ -132,7 +132,7 @@ func (r *ration) make(c *Commands) error {
 		limits[unix.RLIMIT_NPROC] = unix.Rlimit{Cur: most, Max: most}
 	}
 	r.bounds.Limits = limits
-	if len(limits) > 0 || r.how.processes != Exactly && q.MaxProcesses > 0 {
+	if q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts() || limits[unix.RLIMIT_NPROC].Cur > 0 {
 		r.mark = proc.SessionMark()
 		r.bounds = r.bounds.With(r.mark.Bounds())
 	}

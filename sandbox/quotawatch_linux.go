@@ -69,10 +69,21 @@ func (s *Shell) jobs() (all []*job, any bool) {
 	return append(all, s.left...), len(s.running)+len(s.left) > 0
 }
 
+// isolatedJobs counts the commands that have not ended with all that they have started.
+func isolatedJobs(s *Shell) (n int) {
+	jobs, _ := s.jobs()
+	for _, j := range jobs {
+		if j.tree.alive() {
+			n++
+		}
+	}
+	return n
+}
+
 // passed tells which limit the session has passed, "" for none.
 func (r *ration) passed(s *Shell) string {
 	q, u := s.c.cfg.Quota, r.usage(s)
-	if q.MaxProcesses > 0 && r.how.processes != Exactly && u.tasks > q.MaxProcesses {
+	if q.MaxProcesses > 0 && !r.counts() && u.tasks > q.MaxProcesses { // in several namespaces together
 		return s.c.processesReached()
 	}
 	most := q.MaxMemory + q.MaxMemory/100*memorySlack
@@ -104,6 +115,8 @@ func (r *ration) usage(s *Shell) (u usage) {
 	}
 	if len(isolators) == 0 {
 		u.add("/proc", r.mark.Bearers())
+	} else {
+		u.tasks -= isolatedJobs(s) // each has a process that watches over it
 	}
 	return u
 }

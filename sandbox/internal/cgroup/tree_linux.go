@@ -102,6 +102,9 @@ func find(mounts, groups string) (string, error) {
 	if own == "" {
 		return "", errors.New("this system has no control groups of version 2")
 	}
+	if strings.HasPrefix(own, "/..") {
+		return "", errors.New("the control group of this program lies outside of what it can see")
+	}
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
 		at := slices.Index(fields, "-")

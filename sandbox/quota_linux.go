@@ -36,19 +36,36 @@ func (c *Commands) means() means {
 			m.cpus, m.cpusBy = Exactly, group
 		}
 	}
+	if !c.inNamespaces() && !proc.Stoppable() {
+		m.late()
+	}
 	if m.processes != Exactly && c.countedInNamespace() {
 		m.processes, m.processesBy = Exactly, "RLIMIT_NPROC in the session's user namespace"
 	}
 	return m
 }
 
+// late is for where commands run before they come into their control group.
+func (m *means) late() {
+	for how, by := range map[*Keeping]*string{&m.memory: &m.memoryBy, &m.processes: &m.processesBy, &m.cpus: &m.cpusBy} {
+		if *how == Exactly {
+			*how, *by = Coarsely, *by+", which commands come into a moment after they begin: the system forbids to stop them (kernel.yama.ptrace_scope)"
+		}
+	}
+}
+
 // countedInNamespace reports whether the kernel counts the processes of a session by
 // its user namespace: from Linux 5.14 on, and for everybody but root.
 func (c *Commands) countedInNamespace() bool {
+	return c.inNamespaces() && os.Geteuid() != 0 && kernelSince(5, 14)
+}
+
+// inNamespaces reports whether commands run there, as far as that is decided.
+func (c *Commands) inNamespaces() bool {
 	d := &c.confinement.decision
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.made && d.err == nil && d.tier == Namespaces && os.Geteuid() != 0 && kernelSince(5, 14)
+	return d.made && d.err == nil && d.tier == Namespaces
 }
 
 // kernelSince compares the version of the running kernel.

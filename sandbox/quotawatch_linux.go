@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the kernel does not count for all of a session, somebody looks. The limit is
+// Where the kernel does not count for all of a session, somebody looks. The limit of memory is
 // passed when two looks find it so: a process that is just starting another seems to
 // be two that have all of its memory.
 const (

@@ -69,4 +69,12 @@ if [ "$who" = root ]; then
 	(cd "$home/workspace" && perstack-base call exec echo args='["on"]' --sandbox $mode)
 	ls -d $cgroups/perstack-base-* 2> /dev/null && echo "fail: leftovers" || echo "ok: leftovers"
 fi
+
+# Where programs cannot be made to wait where they begin, they run all the same.
+if [ "$mode" = landlock ]; then
+	echo 3 > /proc/sys/kernel/yama/ptrace_scope
+	try '/session-1' '' 'sleep 1; cat /proc/self/cgroup'
+	out=$(within "perstack-base doctor --json --sandbox landlock --max-memory 64M")
+	[ "$(echo "$out" | grep -c '"keeping": "coarsely"')" = 3 ] && echo "ok: late" || echo "fail: late: $out"
+fi
 true

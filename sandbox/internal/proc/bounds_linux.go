@@ -53,9 +53,16 @@ func lower(a, b unix.Rlimit) unix.Rlimit {
 // unstoppable is set where programs cannot be made to wait where they begin.
 var unstoppable atomic.Bool
 
-// Exact reports whether bounds hold from the first instruction of a program on, as
-// far as that was tried. Otherwise they come a moment later.
-func (b Bounds) Exact() bool { return !unstoppable.Load() }
+// Stoppable reports whether programs can be made to wait where they begin, as far as
+// the system tells and was tried. Otherwise bounds come a moment later.
+func Stoppable() bool {
+	most := 1
+	if os.Geteuid() == 0 {
+		most = 2 // then only who has CAP_SYS_PTRACE traces, and from 3 on nobody
+	}
+	scope, err := readNumber("/proc/sys/kernel/yama/ptrace_scope")
+	return !unstoppable.Load() && (err != nil || scope <= most)
+}
 
 // Start has fork start a program that stops where it begins (traced by this thread),
 // puts it under b, and has it go on. Where the system does not permit that, fork is

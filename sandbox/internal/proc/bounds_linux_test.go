@@ -46,7 +46,7 @@ func TestBoundsHoldFromTheStart(t *testing.T) {
 	if got := string(text); got != strings.Repeat("123\n", 2*rounds) {
 		t.Errorf("programs had the limits %q", got)
 	}
-	if !bounds.Exact() {
+	if !Stoppable() {
 		t.Error("programs were not stopped before they began")
 	}
 }

@@ -16,8 +16,5 @@ func Reserved() Bounds { return Bounds{} }
 // With is nothing here.
 func (b Bounds) With(Bounds) Bounds { return b }
 
-// Exact is false.
-func (Bounds) Exact() bool { return false }
-
 // Start has fork start a program.
 func (Bounds) Start(fork func(stopped bool) (int, error)) (int, error) { return fork(false) }

@@ -107,8 +107,7 @@ func answer(t *testing.T, c *client, line string) string {
 	return text(t, result)
 }
 
-// TestLimitOfSession: what an earlier command has left running counts, too, and
-// another session is left alone.
+// TestLimitOfSession: what an earlier command has left running counts, too.
 func TestLimitOfSession(t *testing.T) {
 	for _, g := range guests(t) {
 		for _, tier := range tiers {

@@ -51,6 +51,35 @@ func TestQuotaWatch(t *testing.T) {
 	}
 }
 
+// TestQuotaIsOfOneSession: what ends one session's commands leaves another's alone.
+func TestQuotaIsOfOneSession(t *testing.T) {
+	const hold = "hold() { head -c 50M /dev/zero | tail -c 50M | sleep 60; }; hold & "
+	for _, mode := range []Mode{Isolate, Landlock, Off} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			one := quotaShell(t, mode, Quota{MaxMemory: 64 << 20})
+			other := one.c.NewShell()
+			begun, ended := make(chan struct{}), make(chan Result)
+			go func() {
+				c := once(sh(hold+"sleep 1; echo begun; while [ ! -e stop ]; do sleep 0.1; done; echo lives; kill 0"), func() { close(begun) })
+				res, _ := other.Run(context.Background(), c)
+				ended <- res
+			}()
+			<-begun
+			res, err := one.Run(context.Background(), sh(hold+hold+"wait"))
+			if err != nil || len(res.Refused) == 0 {
+				t.Errorf("%v %+v", err, res)
+			}
+			if err := os.WriteFile(one.c.cfg.Dir+"/stop", nil, 0o644); err != nil {
+				t.Error(err)
+			}
+			if res := <-ended; !strings.Contains(string(res.Stdout.Head), "lives") || len(res.Refused) > 0 {
+				t.Errorf("the other: %+v", res)
+			}
+		})
+	}
+}
+
 // TestQuotaRests: nobody looks after a session that has no commands.
 func TestQuotaRests(t *testing.T) {
 	s := quotaShell(t, Off, Quota{MaxMemory: 1 << 40})

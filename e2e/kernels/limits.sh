@@ -58,6 +58,12 @@ cat "$part"/perstack-base-*/session-1/pids.max | grep -q '^4096$' && echo "ok: 4
 kill $(ps | awk '/[p]erstack-base call/ { print $1 }')
 for _ in $(seq 300); do [ -z "$(ls -d "$part"/perstack-base-* 2> /dev/null)" ] && break; sleep 0.1; done
 ls -d "$part"/perstack-base-*/* 2> /dev/null && echo "fail: groups are left" || echo "ok: nothing is left"
+# A group that somebody else is in, too, cannot be divided, and is left as it was.
+if [ "$mode" = isolate ]; then
+	out=$(sh -c "echo \$\$ > '$part/cgroup.procs' && exec su $who -c \"cd '$home/workspace'; perstack-base doctor --json --max-cpus 1; true\"")
+	case "$out" in *'other processes are in the control group'*) echo "ok: shared" ;; *) echo "fail: shared: $out" ;; esac
+	ls -d "$part"/perstack-base-* 2> /dev/null && echo "fail: it left its groups"
+fi
 if [ "$who" = root ]; then
 	(cd "$home/workspace" && exec perstack-base call exec sh args='["script"]' --sandbox $mode) > /run/busy 2>&1 &
 	server=$!

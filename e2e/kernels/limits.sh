@@ -23,6 +23,17 @@ try() {
 	case "$out" in *"$1"*) echo "ok: $2: $1" ;; *) echo "fail: $2: $3: $out" ;; esac
 }
 
+# Where programs cannot be made to wait where they begin, they run all the same, and
+# come under their limits a moment later.
+if [ "$late" ]; then
+	echo 3 > /proc/sys/kernel/yama/ptrace_scope
+	try '/session-1' '' 'sleep 1; cat /proc/self/cgroup'
+	try '65536' '--max-memory 64M' 'sleep 1; ulimit -d; cat /proc/self/limits | grep "data size"; sh -c "ulimit -d"'
+	out=$(within "perstack-base doctor --json --sandbox $mode --max-memory 64M")
+	[ "$(echo "$out" | grep -c '"keeping": "coarsely"')" = 3 ] && echo "ok: doctor" || echo "fail: late: $out"
+	exit
+fi
+
 memory="ended because the session's commands used more than --max-memory 64M"
 hold='hold() { dd if=/dev/zero bs=30M count=1 2> /dev/null | sleep 4; }'
 try "$memory" '--max-memory 64M' 'dd if=/dev/zero of=/dev/null bs=200M count=1; echo it got it'
@@ -74,13 +85,5 @@ if [ "$who" = root ]; then
 	sleep 6
 	(cd "$home/workspace" && perstack-base call exec echo args='["on"]' --sandbox $mode)
 	ls -d $cgroups/perstack-base-* 2> /dev/null && echo "fail: leftovers" || echo "ok: leftovers"
-fi
-
-# Where programs cannot be made to wait where they begin, they run all the same.
-if [ "$mode" = landlock ]; then
-	echo 3 > /proc/sys/kernel/yama/ptrace_scope
-	try '/session-1' '' 'sleep 1; cat /proc/self/cgroup'
-	out=$(within "perstack-base doctor --json --sandbox landlock --max-memory 64M")
-	[ "$(echo "$out" | grep -c '"keeping": "coarsely"')" = 3 ] && echo "ok: late" || echo "fail: late: $out"
 fi
 true

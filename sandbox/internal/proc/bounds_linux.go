@@ -81,7 +81,7 @@ func (b Bounds) Start(fork func(stopped bool) (pid int, err error)) (pid int, er
 	}
 	if pid, err = fork(false); err == nil {
 		unstoppable.Store(true) // it was not the program that is not permitted
-		_ = b.put(pid)          // it may have ended
+		_ = b.putFree(pid)      // it may have ended
 	}
 	return pid, err
 }
@@ -100,9 +100,7 @@ func (b Bounds) startStopped(fork func(stopped bool) (int, error)) (int, error) 
 	if !stops(pid) {
 		return pid, nil // it has ended; its parent learns how
 	}
-	put := make(chan error)
-	go func() { put <- b.put(pid) }() // a thread that is confined may not
-	if err = <-put; err != nil {
+	if err := b.putFree(pid); err != nil {
 		_ = Signal(pid, unix.SIGKILL)
 		_, _ = syscall.Wait4(pid, nil, unix.WALL, nil)
 		return 0, err
@@ -132,6 +130,13 @@ func killStuck() {
 			_ = Signal(p.PID, unix.SIGKILL)
 		}
 	}
+}
+
+// putFree is put by another thread: one that is confined may not.
+func (b Bounds) putFree(pid int) error {
+	put := make(chan error)
+	go func() { put <- b.put(pid) }()
+	return <-put
 }
 
 // put puts a process under b.

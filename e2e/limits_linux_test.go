@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,16 +138,10 @@ func TestBombBelowLimit(t *testing.T) {
 		for _, tier := range tiers[:2] {
 			t.Run(g.name+", "+tier, func(t *testing.T) {
 				needTier(t, g, tier)
-				enter := crowded(t)
-				cmd := guestCommand(g, "serve", "--sandbox", tier)
-				cmd.Args = append([]string{"sh", "-c", `echo 0 > "$0" && exec "$@"`, enter}, cmd.Args...)
-				cmd.Path = "/bin/sh"
-				c := startCommand(t, cmd)
-				c.initialize()
+				c := crowded(t, 300, guestCommand(g, "serve", "--sandbox", tier))
 				if got := answer(t, c, "for i in $(seq 400); do sleep 30 & done; :"); !strings.Contains(got, "ork") {
 					t.Fatalf("there was room for all of them: %s", got)
 				}
-				bomb := run("b() { b & b & wait; }; b", "timeout=3000")
 				for range 3 {
 					if _, err := c.call("exec", bomb); err != nil {
 						t.Fatal(err)
@@ -164,15 +159,57 @@ func TestBombBelowLimit(t *testing.T) {
 	}
 }
 
-// crowded is the file by which processes enter a control group that has few.
-func crowded(t *testing.T) string {
+// bomb makes processes without end.
+var bomb = run("b() { b & b & wait; }; b", "timeout=20000")
+
+// TestBombIsEnded: by --max-processes, and the session goes on.
+func TestBombIsEnded(t *testing.T) {
+	for _, g := range guests(t) {
+		for _, tier := range tiers {
+			t.Run(g.name+", "+tier, func(t *testing.T) {
+				needTier(t, g, tier)
+				c := crowded(t, 1500, guestCommand(g, "serve", "--sandbox", tier, "--max-processes", "20"))
+				result, err := c.call("exec", bomb)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := text(t, result); !strings.Contains(got, "--max-processes 20 reached") {
+					t.Errorf("%.600s", got)
+				}
+				for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+					got := answer(t, c, "for i in 1 2 3 4 5; do sleep 1 & done; wait; echo next")
+					if strings.Contains(got, `"output":"next\n"}`) {
+						break
+					}
+					if time.Since(begun) > hangGuard {
+						t.Fatalf("it goes on: %.600s", got)
+					}
+				}
+			})
+		}
+	}
+}
+
+// crowded starts a server in a control group that has few processes.
+func crowded(t *testing.T, few int, cmd *exec.Cmd) *client {
+	t.Helper()
+	enter := smallGroup(t, few)
+	cmd.Args = append([]string{"sh", "-c", `echo 0 > "$0" && exec "$@"`, enter}, cmd.Args...)
+	cmd.Path = "/bin/sh"
+	c := startCommand(t, cmd)
+	c.initialize()
+	return c
+}
+
+// smallGroup is the file by which processes enter a control group that has few.
+func smallGroup(t *testing.T, few int) string {
 	t.Helper()
 	for _, top := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
 		dir := filepath.Join(top, fmt.Sprintf("perstack-test-%d", time.Now().UnixNano()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
-		if os.WriteFile(dir+"/pids.max", []byte("300"), 0) != nil {
+		if os.WriteFile(dir+"/pids.max", []byte(strconv.Itoa(few)), 0) != nil {
 			os.Remove(dir)
 			continue
 		}

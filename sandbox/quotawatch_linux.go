@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,14 +39,25 @@ func (r *ration) watch(s *Shell) {
 		r.mu.Lock()
 		r.verdict, r.ended = now, time.Now()
 		r.mu.Unlock()
-		for _, j := range jobs {
-			go j.tree.kill()
-		}
-		if !s.session.confined() {
-			go strays{tmp: s.session.mark()}.kill()
-		}
+		s.killAll(jobs)
 		passed = ""
 	}
+}
+
+// killAll ends all commands of a session, in namespaces in one step: what forks all
+// the time is not listed fast enough.
+func (s *Shell) killAll(jobs []*job) {
+	for _, i := range s.session.isolators() {
+		i.KillAll()
+	}
+	var all sync.WaitGroup
+	for _, j := range jobs {
+		all.Go(j.tree.kill)
+	}
+	if !s.session.confined() {
+		all.Go(strays{tmp: s.session.mark()}.kill)
+	}
+	all.Wait()
 }
 
 // rest ends the watch, unless a command has just begun.

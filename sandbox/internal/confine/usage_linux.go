@@ -35,6 +35,9 @@ func (i *Isolator) LookAtMemory(f func(fd int)) {
 	}
 }
 
+// KillAll kills every process of every command, and what watches over them.
+func (i *Isolator) KillAll() { _ = i.keeper.signal(-1, unix.SIGKILL) } // who is gone is so already
+
 // Processes are where the session's processes are shown, and the ids there of those
 // of its commands.
 func (i *Isolator) Processes() (dir string, pids []int) {

@@ -97,6 +97,7 @@ var nobodyElseWrites = map[string]string{
 	"internal/confine/mounts_linux.go view.devices":              "an empty file system that no command has seen yet",
 	"internal/confine/mounts_linux.go view.link":                 "an empty file system that no command has seen yet",
 	"internal/confine/sockets_linux.go holdsSocketsOnly":         "inside of the view, below a place that is read only",
+	"internal/cgroup/leaf_linux.go Leaf.Processes":               "the control groups of the system",
 	"internal/cgroup/leaf_linux.go Leaf.write":                   "the control groups of the system",
 	"internal/cgroup/leaf_linux.go Tree.NewLeaf":                 "the control groups of the system",
 	"internal/cgroup/leaf_linux.go Tree.spare":                   "the control groups of the system",

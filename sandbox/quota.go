@@ -139,6 +139,12 @@ func (e *QuotaError) Hint() string { return DelegateHint }
 const DelegateHint = "To have limits kept exactly, start the server in a control group of its own that it may divide: " +
 	"systemd-run --user --scope -p Delegate=yes perstack-base ..., or in a service with Delegate=yes"
 
+// A SessionFullError: the session has as many processes as it may, so no command is
+// started in it.
+type SessionFullError struct{ said string }
+
+func (e *SessionFullError) Error() string { return e.said }
+
 // QuotaHeld returns a [QuotaError] when the mode is Strict and a limit that was asked
 // for is not kept exactly. Without such limits it tries nothing.
 func (c *Commands) QuotaHeld() error {

@@ -116,6 +116,9 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 		r.made = true
 	}
 	q := s.c.cfg.Quota
+	if r.processes(s) >= s.c.mostProcesses() {
+		return proc.Bounds{}, account{}, &SessionFullError{s.c.processesReached()}
+	}
 	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts()) {
 		r.watching = true
 		go r.watch(s)
@@ -125,6 +128,18 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 		a.events = r.leaf.Events()
 	}
 	return r.bounds, a, nil
+}
+
+// processes is how many the session has: what joins them is refused nothing, but for
+// what it starts itself.
+func (r *ration) processes(s *Shell) int {
+	switch jobs, _ := s.jobs(); {
+	case r.leaf != nil && r.counts():
+		return r.leaf.Processes()
+	case s.c.cfg.Quota.MaxProcesses > 0 && len(jobs) > 0:
+		return r.usage(s).tasks
+	}
+	return 0
 }
 
 // make decides by what means the limits are kept.

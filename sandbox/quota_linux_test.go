@@ -80,6 +80,33 @@ func TestQuotaIsOfOneSession(t *testing.T) {
 	}
 }
 
+// TestQuotaIsFull: a session that has all of its processes gets no more commands until
+// some have ended.
+func TestQuotaIsFull(t *testing.T) {
+	for _, mode := range []Mode{Isolate, Landlock, Off} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			s := quotaShell(t, mode, Quota{MaxProcesses: 8})
+			c := sh("for i in $(seq 7); do sleep 60 & done; echo begun; wait")
+			begun, ended := make(chan struct{}), make(chan Result)
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() { res, _ := s.Run(ctx, once(c, func() { close(begun) })); ended <- res }()
+			<-begun
+			var full *SessionFullError
+			if res, err := s.Run(context.Background(), sh("true")); !errors.As(err, &full) || !strings.Contains(err.Error(), "--max-processes 8 reached") {
+				t.Errorf("%+v %v", res, err)
+			}
+			cancel()
+			if res := <-ended; len(res.Refused) > 0 {
+				t.Errorf("%+v", res)
+			}
+			if res, err := s.Run(context.Background(), sh("true")); err != nil || res.ExitCode != 0 {
+				t.Errorf("%+v %v", res, err)
+			}
+		})
+	}
+}
+
 // TestQuotaRests: nobody looks after a session that has no commands.
 func TestQuotaRests(t *testing.T) {
 	s := quotaShell(t, Off, Quota{MaxMemory: 1 << 40})

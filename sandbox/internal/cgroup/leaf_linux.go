@@ -105,6 +105,13 @@ func (l *Leaf) Events() Events {
 	return Events{MemoryReached: memory["oom"], MemoryKilled: memory["oom_kill"], ProcessesRefuse: pids["max"]}
 }
 
+// Processes is how many processes and threads are in the leaf, 0 where nobody counts.
+func (l *Leaf) Processes() int {
+	text, _ := os.ReadFile(l.dir + "/pids.current") // there is none
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n
+}
+
 // counters reads a file of names and numbers.
 func counters(path string) map[string]int {
 	text, _ := os.ReadFile(path) // nothing is counted

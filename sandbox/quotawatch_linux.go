@@ -95,6 +95,9 @@ func isolatedJobs(s *Shell) (n int) {
 // passed tells which limit the session has passed, "" for none.
 func (r *ration) passed(s *Shell) string {
 	q, u := s.c.cfg.Quota, r.usage(s)
+	for _, i := range s.session.isolators() {
+		i.LookAtMemory(u.addFiles)
+	}
 	if q.MaxProcesses > 0 && !r.counts() && u.tasks > q.MaxProcesses { // in several namespaces together
 		return s.c.processesReached()
 	}
@@ -117,13 +120,12 @@ type usage struct {
 // atMost is more than is used: what processes share counts for each.
 func (u usage) atMost() int64 { return u.resident + u.files }
 
-// usage looks at the session's processes.
+// usage looks at the session's processes, without files.
 func (r *ration) usage(s *Shell) (u usage) {
 	isolators := s.session.isolators()
 	for _, i := range isolators {
 		dir, pids := i.Processes()
 		u.add(dir, pids)
-		i.LookAtMemory(u.addFiles)
 	}
 	if len(isolators) == 0 {
 		u.add("/proc", r.mark.Bearers())

@@ -16,8 +16,15 @@ import (
 // tiers are the mechanisms that commands run in, with none among them.
 var tiers = []string{"isolate", "landlock", "off"}
 
-// hold is a shell function that keeps some megabytes in memory for a while.
-const hold = "hold() { head -c ${1}M /dev/zero | tail -c ${1}M | sleep 20; }; "
+// hold is a shell function that keeps some megabytes in memory for LONG. That is a
+// moment where nothing ends it, and where a limit does, longer than it can take.
+const hold = "hold() { head -c ${1}M /dev/zero | tail -c ${1}M | sleep LONG; }; "
+
+// For LONG in a line.
+const (
+	moment = "3"
+	ages   = "300"
+)
 
 // An excess is a command that needs more than a limit permits.
 type excess struct {
@@ -31,10 +38,10 @@ type excess struct {
 
 var excesses = []excess{
 	{"memory of one", []string{"--max-memory", "64M"}, "head -c 200M /dev/zero | tail -c 200M | wc -c", "--max-memory 64M", "209715200", ""},
-	{"memory together", []string{"--max-memory", "64M"}, hold + "for i in 1 2 3 4; do hold 40 & done; sleep 6; echo free", "ended because the session's commands used more than --max-memory 64M", "free", ""},
-	{"files in memory", []string{"--max-memory", "64M"}, "head -c 50M /dev/zero > /dev/shm/a; head -c 50M /dev/zero > /tmp/b; sleep 6; echo free",
+	{"memory together", []string{"--max-memory", "64M"}, hold + "for i in 1 2 3 4; do hold 40 & done; sleep LONG; echo free", "ended because the session's commands used more than --max-memory 64M", "free", ""},
+	{"files in memory", []string{"--max-memory", "64M"}, "head -c 50M /dev/zero > /dev/shm/a; head -c 50M /dev/zero > /tmp/b; sleep LONG; echo free",
 		"ended because the session's commands used more than --max-memory 64M", "free", "isolate"},
-	{"processes", []string{"--max-processes", "20"}, "for i in $(seq 40); do sleep 5 & done; wait; [ $i = 40 ] && echo free", "--max-processes 20 reached", "free", ""},
+	{"processes", []string{"--max-processes", "20"}, "for i in $(seq 40); do sleep LONG & done; wait; [ $i = 40 ] && echo free", "--max-processes 20 reached", "free", ""},
 }
 
 // within are commands that need less, and are let be.
@@ -56,6 +63,7 @@ func TestLimits(t *testing.T) {
 	for _, g := range guests(t) {
 		for _, tier := range tiers {
 			t.Run(g.name+", "+tier, func(t *testing.T) {
+				t.Parallel()
 				needTier(t, g, tier)
 				all := append(append([]excess{}, excesses...), within...)
 				if _, err := exec.LookPath("python3"); err == nil {
@@ -81,11 +89,15 @@ func needTier(t *testing.T, g guest, tier string) {
 }
 
 func (e excess) try(t *testing.T, g guest, tier string) {
+	long := ages
+	if e.said == "" {
+		long = moment
+	}
 	flags := append([]string{"--sandbox", tier}, e.flag...)
-	if got := ask(t, g, flags, e.line); !strings.Contains(got, e.said) || (e.said == "") != strings.Contains(got, e.free) {
+	if got := ask(t, g, flags, strings.ReplaceAll(e.line, "LONG", long)); !strings.Contains(got, e.said) || (e.said == "") != strings.Contains(got, e.free) {
 		t.Errorf("with %v: %s", e.flag, got)
 	}
-	if got := ask(t, g, flags[:2], e.line); !strings.Contains(got, e.free) || strings.Contains(got, "--max-") {
+	if got := ask(t, g, flags[:2], strings.ReplaceAll(e.line, "LONG", moment)); !strings.Contains(got, e.free) || strings.Contains(got, "--max-") {
 		t.Errorf("without: %s", got)
 	}
 }
@@ -113,10 +125,12 @@ func TestLimitOfSession(t *testing.T) {
 	for _, g := range guests(t) {
 		for _, tier := range tiers {
 			t.Run(g.name+", "+tier, func(t *testing.T) {
+				t.Parallel()
 				needTier(t, g, tier)
 				c := startCommand(t, guestCommand(g, "serve", "--sandbox", tier, "--max-memory", "64M"))
 				c.initialize()
-				const one = hold + "hold 50 & sleep 3; echo lives"
+				hold := strings.ReplaceAll(hold, "LONG", ages)
+				one := hold + "hold 50 & sleep " + ages + "; echo lives"
 				if got := answer(t, c, hold+"(hold 50 > /dev/null 2>&1 &) ; sleep 3; echo lives"); !strings.Contains(got, "lives") {
 					t.Fatalf("one alone is too much: %s", got)
 				}
@@ -234,6 +248,7 @@ func TestCommandsGoFirst(t *testing.T) {
 	for _, g := range guests(t) {
 		for _, tier := range tiers {
 			t.Run(g.name+", "+tier, func(t *testing.T) {
+				t.Parallel()
 				needTier(t, g, tier)
 				line := "cat /proc/self/oom_score_adj; (echo 0 > /proc/self/oom_score_adj) 2> /dev/null; exec cat /proc/self/oom_score_adj"
 				if tier == "off" { // nothing keeps an unconfined command from it

@@ -41,8 +41,8 @@ try 'it got it' '' 'dd if=/dev/zero of=/dev/null bs=200M count=1; echo it got it
 try 'one is fine' '--max-memory 64M' "$hold; hold; echo one is fine"
 try "$memory" '--max-memory 64M' "$hold; for i in 1 2 3 4; do hold & done; wait; echo so are four"
 [ "$mode" = isolate ] && try "$memory" '--max-memory 64M' 'head -c 45m /dev/zero > /dev/shm/a; head -c 45m /dev/zero > /tmp/b; echo both are there'
-try 'nineteen' '--max-processes 20' 'for i in $(seq 19); do sleep 2 & done; wait; echo nineteen'
-try '--max-processes 20 reached' '--max-processes 20' 'for i in $(seq 20); do sleep 2 & done; wait; echo twenty'
+try 'nineteen' '--max-processes 20' 'for i in $(seq 19); do sleep 8 & done; wait; echo nineteen'
+try '--max-processes 20 reached' '--max-processes 20' 'for i in $(seq 20); do sleep 30 & done; wait; echo twenty'
 try 'out of memory on this machine' '' 'dd if=/dev/zero of=/dev/null bs=1950M count=1'
 try '1000' '' 'cat /proc/self/oom_score_adj'
 

@@ -34,7 +34,8 @@ type Commands struct {
 	env    func() []string // filtered once
 	null   *os.File
 	guard  *watchdog
-	forget func() // no orphan concerns these commands any more
+	leave  sync.Once // the control groups, after the last commands of this program
+	forget func()    // no orphan concerns these commands any more
 
 	apart registry // what StartApart has started
 
@@ -154,8 +155,10 @@ func (c *Commands) Close() error {
 	c.closeCache()
 	c.confinement.close()
 	c.guard.close()
-	if openCommands.Add(-1) == 0 {
-		cgroup.Leave()
-	}
+	c.leave.Do(func() {
+		if openCommands.Add(-1) == 0 {
+			cgroup.Leave()
+		}
+	})
 	return c.null.Close()
 }

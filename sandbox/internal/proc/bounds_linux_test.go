@@ -93,3 +93,35 @@ func TestSessionMarks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestBoundsWithoutStopping: where no program can be made to wait, bounds come late, and
+// a program that cannot be executed is told as such.
+func TestBoundsWithoutStopping(t *testing.T) {
+	defer unstoppable.Store(unstoppable.Load())
+	unstoppable.Store(false)
+	asked := 0
+	refuse := func(stopped bool) (int, error) {
+		if asked++; stopped {
+			return 0, unix.EPERM
+		}
+		return forking(os.Stderr, "/bin/sleep", "1005")(false)
+	}
+	bounds := Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_NOFILE: {Cur: 123, Max: 123}}}
+	for want := 2; want <= 3; want++ { // the second time it is known
+		pid, err := Start(func() (int, error) { return bounds.Start(refuse) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var has unix.Rlimit
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &has); err != nil || has.Max != 123 {
+			t.Errorf("%v %v", has, err)
+		}
+		if asked != want || Stoppable() {
+			t.Errorf("asked %d times, stoppable: %v", asked, Stoppable())
+		}
+		_ = Signal(pid, unix.SIGKILL)
+		if _, err := Wait(pid); err != nil {
+			t.Error(err)
+		}
+	}
+}

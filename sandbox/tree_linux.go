@@ -15,6 +15,30 @@ import (
 // stopWhenBegun has a program stop before its first instruction; see [proc.Bounds].
 func stopWhenBegun(stopped bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Ptrace: stopped} }
 
+// throughShell is how a program is started that stops where it begins: one that has rights
+// of its own (sudo, ping) by a shell which stops in its place, as Linux gives no such
+// rights to what somebody traces.
+func throughShell(path string, argv []string) (string, []string) {
+	if !privileged(path) || !mayExecute(shell) {
+		return path, argv
+	}
+	return shell, append([]string{shell, "-c", `exec "$0" "$@"`, path}, argv[1:]...)
+}
+
+// shell is where every system has one.
+const shell = "/bin/sh"
+
+// privileged reports whether a program gets another user, group or capabilities when it
+// is executed.
+func privileged(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	_, absent := unix.Getxattr(path, "security.capability", nil)
+	return info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 || absent == nil
+}
+
 // marked reports whether p was started with the private TMPDIR tmp.
 func marked(p proc.Process, tmp string) bool {
 	return slices.Contains(proc.Environ(p.PID), "TMPDIR="+tmp)

@@ -46,7 +46,11 @@ func (g *group) begin() (pid int, err error) {
 	g.pid, err = proc.Reserved().With(g.bounds).Start(func(stopped bool) (int, error) {
 		attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: stopWhenBegun(stopped)}
 		attr.Sys.Setsid, attr.Sys.Setctty = true, g.terminal // which is stdin
-		return forkExec(g.path, g.argv, attr)
+		path, argv := g.path, g.argv
+		if stopped && g.cage == nil { // who is confined gains no rights anyway
+			path, argv = throughShell(path, argv)
+		}
+		return forkExec(path, argv, attr)
 	})
 	if err == nil {
 		groups.Store(g.pid, g)

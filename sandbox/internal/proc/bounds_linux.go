@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,46 +93,111 @@ func (b Bounds) Start(fork func(stopped bool) (pid int, err error)) (pid int, er
 // would stop the child for ever, and this program's forks with it.
 const stuckAfter = time.Second
 
+// mostTries bounds how often a program is started again that stood still: somebody
+// stops whatever begins.
+const mostTries = 3
+
+// startStopped starts a program from the calling thread. What stood still before its
+// program began is ended, and started again.
 func (b Bounds) startStopped(fork func(stopped bool) (int, error)) (int, error) {
-	rescue := time.AfterFunc(stuckAfter, killStuck)
-	pid, err := fork(true)
-	rescue.Stop()
-	if err != nil {
-		return pid, err
+	for try := 1; ; try++ {
+		rescue := watchFork(unix.Gettid())
+		pid, err := fork(true)
+		stuck := rescue.end()
+		if err != nil {
+			return pid, err
+		}
+		if stopped(pid) {
+			return pid, b.release(pid)
+		}
+		if !stuck || try == mostTries {
+			return pid, nil // it has ended; its parent learns how
+		}
+		_, _ = syscall.Wait4(pid, nil, unix.WALL, nil)
 	}
-	if !stops(pid) {
-		return pid, nil // it has ended; its parent learns how
-	}
+}
+
+// release puts a stopped child under b and has it go on, or ends it.
+func (b Bounds) release(pid int) error {
 	if err := b.putFree(pid); err != nil {
 		_ = Signal(pid, unix.SIGKILL)
 		_, _ = syscall.Wait4(pid, nil, unix.WALL, nil)
-		return 0, err
+		return err
 	}
 	if err := unix.PtraceDetach(pid); err != nil && err != unix.ESRCH {
-		return pid, fmt.Errorf("letting the program go on: %w", err)
+		return fmt.Errorf("letting the program go on: %w", err)
 	}
-	return pid, nil
+	return nil
 }
 
-// stops waits until a child has stopped; false when it has ended instead. Its status
-// is left to whom it belongs.
-func stops(pid int) bool {
+// stopped waits until a child has stopped at its program's first instruction, and gives
+// it the signals that come before; false when it has ended instead. Its status is left
+// to whom it belongs.
+func stopped(pid int) bool {
+	for {
+		sig, stops := nextStop(pid)
+		if !stops || sig == unix.SIGTRAP {
+			return stops
+		}
+		if err := unix.PtraceCont(pid, int(sig)); err != nil && err != unix.ESRCH {
+			return false
+		}
+	}
+}
+
+// nextStop waits until a child has stopped, and tells for which signal; false when it
+// has ended instead.
+func nextStop(pid int) (sig syscall.Signal, stops bool) {
 	var info unix.Siginfo
 	err := error(unix.EINTR)
 	for err == unix.EINTR {
 		err = unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 	}
-	const trapped, stopped = 4, 5 // CLD_TRAPPED, CLD_STOPPED
-	return err == nil && (info.Code == trapped || info.Code == stopped)
+	const trapped = 4                                          // CLD_TRAPPED
+	status := *(*int32)(unsafe.Add(unsafe.Pointer(&info), 24)) // si_status on every 64-bit Linux
+	return syscall.Signal(status), err == nil && info.Code == trapped
 }
 
-// killStuck ends children that stand still before their program has begun.
-func killStuck() {
+// A rescue ends the child that a thread is starting when that stands still before its
+// program has begun.
+type rescue struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	over  bool
+	stuck bool
+}
+
+// watchFork looks after the next child of a thread until that has been started, which
+// may have to wait for other forks first.
+func watchFork(thread int) *rescue {
+	r := &rescue{}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer = time.AfterFunc(stuckAfter, func() { r.look(thread) })
+	return r
+}
+
+func (r *rescue) look(thread int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
 	for _, p := range All() {
-		if p.Parent == os.Getpid() && p.Stopped && !Known(p.PID) && StatusField(p.PID, "TracerPid") != "0" {
-			_ = Signal(p.PID, unix.SIGKILL)
+		if p.Parent == os.Getpid() && p.Stopped && StatusField(p.PID, "TracerPid") == strconv.Itoa(thread) {
+			r.stuck = Signal(p.PID, unix.SIGKILL) == nil
 		}
 	}
+	r.timer.Reset(stuckAfter)
+}
+
+// end ends the watch, and reports whether a child was ended.
+func (r *rescue) end() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	r.timer.Stop()
+	return r.stuck
 }
 
 // putFree is put by another thread: one that is confined may not.

@@ -1,0 +1,98 @@
+package proc
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var someBounds = Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_CORE: {}}}
+
+// TestSlowForkEndsNobodyElse: a fork that takes long, as many at once do, does not end
+// a child of another's that waits for its bounds.
+func TestSlowForkEndsNobodyElse(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	other, err := Start(func() (int, error) { return forking(os.Stderr, "/bin/true")(true) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { // on another thread
+		slow, err := Start(func() (int, error) {
+			return someBounds.Start(func(stopped bool) (int, error) {
+				time.Sleep(2*stuckAfter + stuckAfter/2)
+				return forking(os.Stderr, "/bin/true")(stopped)
+			})
+		})
+		if err == nil {
+			_, err = Wait(slow)
+		}
+		ended <- err
+	}()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, stops := nextStop(other); !stops {
+		t.Error("the other has ended")
+	}
+	if err := unix.PtraceDetach(other); err != nil {
+		t.Error(err)
+	}
+	if status, err := Wait(other); err != nil || status.ExitStatus() != 0 {
+		t.Errorf("the other: %v %v", status, err)
+	}
+}
+
+// TestStuckForkIsTriedAgain: a child that stands still before its program has begun, for
+// whatever signal, is ended, and another one started.
+func TestStuckForkIsTriedAgain(t *testing.T) {
+	tries := 0
+	pid, err := Start(func() (int, error) {
+		return someBounds.Start(func(stopped bool) (int, error) {
+			pid, err := forking(os.Stderr, "/bin/true")(stopped)
+			tries++
+			for begun := time.Now(); stopped && tries == 1 && err == nil; time.Sleep(time.Millisecond) { // as a fork does
+				if _, stops := nextStop(pid); !stops {
+					break
+				}
+				if time.Since(begun) > 30*time.Second {
+					t.Error("nobody ends it")
+					break
+				}
+			}
+			return pid, err
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := Wait(pid); err != nil || status.ExitStatus() != 0 || tries != 2 {
+		t.Errorf("%v %v after %d tries", status, err, tries)
+	}
+}
+
+// TestSignalWhileStopped: a signal that comes before a program's first instruction is for
+// the program.
+func TestSignalWhileStopped(t *testing.T) {
+	for range 300 {
+		pid, err := Start(func() (int, error) {
+			return someBounds.Start(func(stopped bool) (int, error) {
+				pid, err := forking(os.Stderr, "/bin/sleep", "1005")(stopped)
+				if err == nil {
+					err = Signal(pid, unix.SIGHUP)
+				}
+				return pid, err
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, err := Wait(pid); err != nil || status.Signal() != unix.SIGHUP {
+			t.Fatalf("%v %v", status, err)
+		}
+	}
+}

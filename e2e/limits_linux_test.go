@@ -207,23 +207,37 @@ func TestBombIsEnded(t *testing.T) {
 // crowded starts a server in a control group that has few processes.
 func crowded(t *testing.T, few int, cmd *exec.Cmd) *client {
 	t.Helper()
-	enter := smallGroup(t, few)
-	cmd.Args = append([]string{"sh", "-c", `echo 0 > "$0" && exec "$@"`, enter}, cmd.Args...)
-	cmd.Path = "/bin/sh"
+	enterGroup(cmd, smallGroup(t, few))
 	c := startCommand(t, cmd)
 	c.initialize()
 	return c
 }
 
+// enterGroup has a command begin in a control group.
+func enterGroup(cmd *exec.Cmd, enter string) {
+	cmd.Args = append([]string{"sh", "-c", `echo 0 > "$0" && exec "$@"`, enter}, cmd.Args...)
+	cmd.Path = "/bin/sh"
+}
+
 // smallGroup is the file by which processes enter a control group that has few.
 func smallGroup(t *testing.T, few int) string {
 	t.Helper()
-	for _, top := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
+	return groupWith(t, map[string]string{"/sys/fs/cgroup/pids": "pids.max", "/sys/fs/cgroup": "pids.max"}, strconv.Itoa(few))
+}
+
+// groupWith makes a control group with a limit, whose file is named for the place of the
+// group, of either version, and returns the file by which processes enter.
+func groupWith(t *testing.T, files map[string]string, limit string) string {
+	t.Helper()
+	for top, file := range files {
+		if _, err := os.Stat(top + "/cgroup.procs"); err != nil { // of the other version
+			continue
+		}
 		dir := filepath.Join(top, fmt.Sprintf("perstack-test-%d", time.Now().UnixNano()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
-		if os.WriteFile(dir+"/pids.max", []byte(strconv.Itoa(few)), 0) != nil {
+		if os.WriteFile(filepath.Join(dir, file), []byte(limit), 0) != nil {
 			os.Remove(dir)
 			continue
 		}
@@ -238,7 +252,7 @@ func smallGroup(t *testing.T, few int) string {
 		})
 		return dir + "/cgroup.procs"
 	}
-	t.Skip("no control group can be made that bounds processes")
+	t.Skip("no control group can be made that has the limit")
 	return ""
 }
 

@@ -29,13 +29,14 @@ type Config struct {
 
 // Commands is the part that all sessions of one server share.
 type Commands struct {
-	cfg    Config
-	limits Limits
-	env    func() []string // filtered once
-	null   *os.File
-	guard  *watchdog
-	leave  sync.Once // the control groups, after the last commands of this program
-	forget func()    // no orphan concerns these commands any more
+	cfg     Config
+	limits  Limits
+	env     func() []string // filtered once
+	null    *os.File
+	guard   *watchdog
+	reserve memoryReserve
+	leave   sync.Once // the control groups, after the last commands of this program
+	forget  func()    // no orphan concerns these commands any more
 
 	apart registry // what StartApart has started
 
@@ -155,6 +156,7 @@ func (c *Commands) Close() error {
 	c.closeCache()
 	c.confinement.close()
 	c.guard.close()
+	c.reserve.close()
 	c.leave.Do(func() {
 		if openCommands.Add(-1) == 0 {
 			cgroup.Leave()

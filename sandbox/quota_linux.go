@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,7 +98,8 @@ type ration struct {
 // An account is what was counted when a command began.
 type account struct {
 	events cgroup.Events
-	killed int // processes that the machine has ended for want of memory
+	killed int          // processes that the machine has ended for want of memory
+	short  *atomic.Bool // of memory, so it could write to no file
 }
 
 // besides are the processes in a session's user namespace that are no command's: the
@@ -123,11 +125,21 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 		r.watching = true
 		go r.watch(s)
 	}
-	a := account{killed: machineKills.read()}
+	a := account{killed: machineKills.read(), short: new(atomic.Bool)}
 	if r.leaf != nil {
 		a.events = r.leaf.Events()
 	}
-	return r.bounds, a, nil
+	bounds := r.bounds
+	if !s.c.inNamespaces() && s.c.reserve.needed() {
+		bounds.Late = func() proc.Bounds {
+			if !s.c.reserve.short() {
+				return proc.Bounds{}
+			}
+			a.short.Store(true)
+			return noFiles
+		}
+	}
+	return bounds, a, nil
 }
 
 // processes is how many the session has: what joins them is refused nothing, but for

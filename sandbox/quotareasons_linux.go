@@ -25,6 +25,9 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 	}
 	c := j.shell.c
 	before, starved := j.account, false
+	if before.short.Load() {
+		return []string{c.reserve.filled()}
+	}
 	if leaf != nil {
 		now := leaf.Events()
 		killed := now.MemoryKilled > before.events.MemoryKilled

@@ -16,10 +16,10 @@ import (
 func stopWhenBegun(stopped bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Ptrace: stopped} }
 
 // throughShell is how a program is started that stops where it begins: one that has rights
-// of its own (sudo, ping) by a shell which stops in its place, as Linux gives no such
-// rights to what somebody traces.
+// of its own (sudo, ping), or that cannot be read, by a shell which stops in its place.
+// Linux gives no such rights to what somebody traces, and hides what cannot be read.
 func throughShell(path string, argv []string) (string, []string) {
-	if !privileged(path) || !mayExecute(shell) {
+	if !privileged(path) && unix.Access(path, unix.R_OK) == nil || !mayExecute(shell) {
 		return path, argv
 	}
 	return shell, append([]string{shell, "-c", `exec "$0" "$@"`, path}, argv[1:]...)

@@ -24,8 +24,7 @@ type groupStarter struct{ guard *watchdog }
 
 func (s groupStarter) start(l launch) (tree, error) {
 	g := newGroup(l, s.guard)
-	err := proc.Expendable(func() error { _, err := proc.Start(g.begin); return err })
-	if err != nil {
+	if _, err := proc.Start(g.begin); err != nil {
 		return nil, err
 	}
 	s.guard.groupBegins(g.pid)
@@ -43,7 +42,9 @@ var groups sync.Map
 // begin starts the leader from the calling thread.
 func (g *group) begin() (pid int, err error) {
 	fds := [3]uintptr{g.files[0].Fd(), g.files[1].Fd(), g.files[2].Fd()}
-	g.pid, err = proc.Reserved().With(g.bounds).Start(func(stopped bool) (int, error) {
+	bounds := proc.Reserved().With(g.bounds)
+	bounds.Expendable = true
+	g.pid, err = bounds.Start(func(stopped bool) (int, error) {
 		attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: stopWhenBegun(stopped)}
 		attr.Sys.Setsid, attr.Sys.Setctty = true, g.terminal // which is stdin
 		path, argv := g.path, g.argv

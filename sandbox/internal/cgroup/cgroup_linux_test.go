@@ -56,6 +56,38 @@ func TestLimitsAreWritten(t *testing.T) {
 	}
 }
 
+// TestMoreProcessesThanPossible: the kernel refuses a limit that it can never reach.
+func TestMoreProcessesThanPossible(t *testing.T) {
+	for most, want := range map[int]string{4194304: "4194304", 4194305: "max", 1<<31 - 1: "max"} {
+		dir := group(t, map[string]string{"pids.max": "none"})
+		if err := (&Leaf{dir: dir}).limit(&Tree{Processes: true}, Limits{Processes: most}); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(dir + "/pids.max"); string(got) != want {
+			t.Errorf("of %d processes %q is written", most, got)
+		}
+	}
+}
+
+// TestServerKeepsMemoryOfAll: a limit that holds above counts, too.
+func TestServerKeepsMemoryOfAll(t *testing.T) {
+	top := group(t, map[string]string{"memory.max": "209715200\n", "a/memory.max": "max\n", "a/b/memory.max": "1073741824\n"})
+	if got := (&Tree{above: top + "/a/b"}).spare(); got != 150<<20 {
+		t.Errorf("a session has %d", got)
+	}
+}
+
+// TestInnerGroups: what commands have made in their group goes with it.
+func TestInnerGroups(t *testing.T) {
+	leaf := t.TempDir() + "/leaf"
+	if err := os.MkdirAll(leaf+"/a/b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(leaf, removal); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestServerKeepsMemory: where memory is limited for the server and its sessions
 // together, a session that has no limit of its own leaves some.
 func TestServerKeepsMemory(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func (l *Leaf) limit(t *Tree, most Limits) error {
 		}
 	}
 	if t.Processes && most.Processes > 0 {
-		if err := l.write("pids.max", strconv.Itoa(most.Processes)); err != nil {
+		if err := l.write("pids.max", processes(most.Processes)); err != nil {
 			return err
 		}
 	}
@@ -73,19 +74,33 @@ func (l *Leaf) limit(t *Tree, most Limits) error {
 	return nil
 }
 
+// processes is a limit as the kernel takes it: what it can never have is no limit.
+func processes(most int) string {
+	const possible = 4 << 20 // ids there can be at most
+	if most > possible {
+		return "max"
+	}
+	return strconv.Itoa(most)
+}
+
 // reserve is what a session leaves of memory that is limited for all of the program, to
 // the server; of little, a quarter.
 const reserve = 64 << 20
 
 // spare is how much memory a session may have for the server to have some, 0 where
-// nothing limits what they have together.
-func (t *Tree) spare() int64 {
-	text, _ := os.ReadFile(t.above + "/memory.max") // there is none at the top
-	all, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return 0
+// nothing limits what they have together: neither the group that this program was started
+// in, nor one above it.
+func (t *Tree) spare() (most int64) {
+	for dir := t.above; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(dir + "/memory.max")
+		if err != nil { // there is none at the top
+			return most
+		}
+		all, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if spare := all - min(reserve, all/4); err == nil && (most == 0 || spare < most) {
+			most = spare
+		}
 	}
-	return all - min(reserve, all/4)
 }
 
 func (l *Leaf) write(name, text string) error {
@@ -132,20 +147,39 @@ func (l *Leaf) Close() error {
 	return remove(l.dir, removal)
 }
 
-// remove ends what is in a leaf, and removes that. The next server removes what is left.
+// remove ends what is in a leaf, and removes that with the groups that commands have made
+// in it. The next server removes what is left.
 func remove(leaf string, most time.Duration) error {
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		err := os.Remove(leaf)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
+		groups := below(leaf)
+		for _, dir := range groups {
+			_ = os.Remove(dir) // the leaf is the last
+		}
+		_, err := os.Stat(leaf)
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if time.Since(begun) > most {
-			return err
+			return fmt.Errorf("%s cannot be removed", leaf)
 		}
 		if os.WriteFile(leaf+"/cgroup.kill", []byte("1"), 0) != nil { // before Linux 5.14
-			killEach(leaf)
+			for _, dir := range groups {
+				killEach(dir)
+			}
 		}
 	}
+}
+
+// below are a group and those in it, inner ones first.
+func below(dir string) (all []string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			all = append(all, path)
+		}
+		return nil // it may have been removed
+	})
+	slices.Reverse(all)
+	return all
 }
 
 func killEach(leaf string) {

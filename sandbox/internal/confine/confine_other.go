@@ -106,3 +106,18 @@ func (*Isolator) SelfTest() error { return ErrUnavailable }
 
 // Close does nothing.
 func (*Isolator) Close() error { return nil }
+
+// A Reserve does not exist here.
+type Reserve struct{}
+
+// NewReserve fails.
+func NewReserve(int64) (*Reserve, error) { return nil, ErrUnavailable }
+
+// Held is false.
+func (*Reserve) Held() bool { return false }
+
+// Close does nothing.
+func (*Reserve) Close() {}
+
+// Memory is not limited here.
+func Memory() (limit, used int64) { return 0, 0 }

@@ -105,7 +105,7 @@ func (c *Confiner) Start(start func() (pid int, err error)) (*Domain, error) {
 		d.discard()
 		return nil, err
 	}
-	err = proc.Expendable(func() error { return d.run(start) })
+	err = d.run(start)
 	c.spares.refill()
 	if err != nil {
 		return nil, err

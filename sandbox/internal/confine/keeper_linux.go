@@ -53,6 +53,19 @@ var givenSpace = unix.CmsgSpace(givenGroup * 4)
 
 // newKeeper makes namespaces and their keeper, whose root is still the machine's.
 func newKeeper(spaces uintptr) (*keeper, error) {
+	k, err := makeKeeper(spaces)
+	if err != nil {
+		return nil, err
+	}
+	if err = k.mapIDs(); err != nil {
+		k.close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// makeKeeper makes a keeper that has no ids yet.
+func makeKeeper(spaces uintptr) (*keeper, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socketpair: %w", err)
@@ -60,9 +73,6 @@ func newKeeper(spaces uintptr) (*keeper, error) {
 	k := &keeper{line: pair[0], owed: true}
 	if err = k.make(spaces, pair[1]); err == nil {
 		err = k.settle()
-	}
-	if err == nil {
-		err = k.mapIDs()
 	}
 	if err != nil {
 		k.close()

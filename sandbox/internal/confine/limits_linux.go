@@ -55,19 +55,16 @@ func memoryPart() uint64 {
 		return 64 << 20
 	}
 	size := uint64(info.Totalram) * uint64(info.Unit)
-	for _, name := range memoryLimitFiles() {
-		text, _ := os.ReadFile(oldRoot + name)
-		if limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
-			size = min(size, limit)
-		}
+	if limit, _ := memoryLimit(oldRoot); limit > 0 {
+		size = min(size, limit)
 	}
 	return size / memoryShare
 }
 
-// memoryLimitFiles are where the limits of this process's control groups stand,
-// in either version.
-func memoryLimitFiles() (names []string) {
-	text, _ := os.ReadFile(oldRoot + "/proc/self/cgroup")
+// memoryLimit is the lowest limit of this process's control groups, in either version,
+// as files below root tell, and the directory of the one that has it; 0 for none.
+func memoryLimit(root string) (most uint64, group string) {
+	text, _ := os.ReadFile(root + "/proc/self/cgroup")
 	for line := range strings.Lines(string(text)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) < 3 || parts[1] != "" && parts[1] != "memory" {
@@ -78,11 +75,18 @@ func memoryLimitFiles() (names []string) {
 			top, file = top+"/memory", "memory.limit_in_bytes"
 		}
 		for dir := parts[2]; ; dir = filepath.Dir(dir) {
-			names = append(names, filepath.Join(top, dir, file))
+			text, _ := os.ReadFile(root + filepath.Join(top, dir, file))
+			limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+			if err == nil && limit < unlimited && (most == 0 || limit < most) {
+				most, group = limit, filepath.Join(top, dir)
+			}
 			if dir == "/" || dir == "." {
 				break
 			}
 		}
 	}
-	return names
+	return most, group
 }
+
+// unlimited is less than what version 1 says for no limit, and more than any machine has.
+const unlimited = 1 << 60

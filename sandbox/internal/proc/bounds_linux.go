@@ -19,6 +19,10 @@ import (
 type Bounds struct {
 	Group  *os.File            // takes who writes "0" there into its control group; nil for none
 	Limits map[int]unix.Rlimit // by resource
+
+	Expendable bool // it is the first to be ended when memory runs out, and has the mark of commands
+
+	Late func() Bounds // asked when the program is about to begin, for more limits; may be nil
 }
 
 // Reserved are the bounds that leave this program some processes of its user's limit.
@@ -34,9 +38,12 @@ func Reserved() Bounds {
 
 // With is b and other bounds, the lower of two limits.
 func (b Bounds) With(other Bounds) Bounds {
-	both := Bounds{Group: b.Group, Limits: map[int]unix.Rlimit{}}
+	both := Bounds{Group: b.Group, Limits: map[int]unix.Rlimit{}, Expendable: b.Expendable || other.Expendable}
 	if other.Group != nil {
 		both.Group = other.Group
+	}
+	if both.Late = b.Late; other.Late != nil {
+		both.Late = other.Late
 	}
 	for _, limits := range []map[int]unix.Rlimit{b.Limits, other.Limits} {
 		for resource, limit := range limits {
@@ -71,8 +78,11 @@ func Stoppable() bool {
 // puts it under b, and has it go on. Where the system does not permit that, fork is
 // called again, to start one that does not stop.
 func (b Bounds) Start(fork func(stopped bool) (pid int, err error)) (pid int, err error) {
-	if b.Group == nil && len(b.Limits) == 0 {
+	if b.Group == nil && len(b.Limits) == 0 && !b.Expendable && b.Late == nil {
 		return fork(false)
+	}
+	if _, marked := b.Limits[unix.RLIMIT_LOCKS]; b.Expendable && !marked {
+		b = b.With(OwnMark().Bounds())
 	}
 	if !unstoppable.Load() {
 		runtime.LockOSThread() // who traces is a thread
@@ -82,7 +92,13 @@ func (b Bounds) Start(fork func(stopped bool) (pid int, err error)) (pid int, er
 			return pid, err
 		}
 	}
-	if pid, err = fork(false); err == nil {
+	free := func() error { pid, err = fork(false); return err }
+	if b.Expendable {
+		_ = Expendable(free)
+	} else {
+		_ = free()
+	}
+	if err == nil {
 		unstoppable.Store(true) // it was not the program that is not permitted
 		_ = b.putFree(pid)      // it may have ended
 	}
@@ -209,7 +225,14 @@ func (b Bounds) putFree(pid int) error {
 
 // put puts a process under b.
 func (b Bounds) put(pid int) error {
-	for resource, limit := range b.Limits {
+	if b.Expendable {
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(firstToGo), 0) // not a plain user's where the program cannot be read
+	}
+	limits := b.Limits
+	if b.Late != nil {
+		limits = b.With(b.Late()).Limits
+	}
+	for resource, limit := range limits {
 		var has unix.Rlimit
 		if err := unix.Prlimit(pid, resource, nil, &has); err != nil {
 			return fmt.Errorf("prlimit: %w", err)

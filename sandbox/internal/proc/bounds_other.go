@@ -5,7 +5,10 @@ package proc
 import "os"
 
 // Bounds are what a program is put under; here there are none.
-type Bounds struct{ Group *os.File }
+type Bounds struct {
+	Group      *os.File
+	Expendable bool
+}
 
 // MostInGroup is 0: there is no limit.
 func MostInGroup() int { return 0 }

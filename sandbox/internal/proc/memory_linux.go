@@ -10,8 +10,9 @@ import (
 )
 
 // When memory runs out the kernel ends processes, by default the largest, which
-// may be the server. Commands are to go first. They inherit what the kernel goes
-// by, so this program takes the highest value for as long as one is started.
+// may be the server. Commands are to go first. What the kernel goes by is set where
+// they stop before their first instruction; where they cannot be stopped they inherit
+// it, and this program takes the highest value for as long as one is started.
 const (
 	scoreFile = "/proc/self/oom_score_adj"
 	firstToGo = "1000"
@@ -42,7 +43,8 @@ var Prepare = sync.OnceFunc(func() {
 })
 
 // Expendable runs start. Children that it starts, and all that descends from
-// them, are the first to be ended when memory runs out, and have the mark.
+// them, are the first to be ended when memory runs out, and have the mark. So is
+// this program meanwhile: [Bounds] do it better, where the system permits that.
 func Expendable(start func() error) error {
 	Prepare()
 	raise(1)

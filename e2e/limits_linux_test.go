@@ -22,7 +22,7 @@ const hold = "hold() { head -c ${1}M /dev/zero | tail -c ${1}M | sleep LONG; }; 
 
 // For LONG in a line.
 const (
-	moment = "3"
+	moment = "1"
 	ages   = "300"
 )
 
@@ -47,7 +47,7 @@ var excesses = []excess{
 // within are commands that need less, and are let be.
 var within = []excess{
 	{"memory", []string{"--max-memory", "256M"}, "head -c 30M /dev/zero | tail -c 30M | wc -c", "", "31457280", ""},
-	{"processes", []string{"--max-processes", "20"}, "for i in $(seq 15); do sleep 1 & done; wait; echo free", "", "free", ""},
+	{"processes", []string{"--max-processes", "20"}, "for i in $(seq 15); do sleep LONG & done; wait; echo free", "", "free", ""},
 }
 
 // shared50 has 50 MB in a file in memory, and shows them to two processes: they count once.
@@ -55,7 +55,7 @@ var shared50 = excess{"shared memory counts once", []string{"--max-memory", "64M
 	`python3 -c 'import mmap,os,time
 f=open("/dev/shm/x","w+b"); f.truncate(50<<20); m=mmap.mmap(f.fileno(),50<<20); os.fork()
 for i in range(0,50<<20,4096): m[i]=1
-time.sleep(3)' && echo free`, "", "free", "isolate"}
+time.sleep(1.5)' && echo free`, "", "free", "isolate"}
 
 // TestLimits: what the commands of a session use together is bounded, in every
 // mechanism and for every user; the same without the flag shows that it is the limit.
@@ -97,6 +97,9 @@ func (e excess) try(t *testing.T, g guest, tier string) {
 	if got := ask(t, g, flags, strings.ReplaceAll(e.line, "LONG", long)); !strings.Contains(got, e.said) || (e.said == "") != strings.Contains(got, e.free) {
 		t.Errorf("with %v: %s", e.flag, got)
 	}
+	if e.said == "" { // it is enough that nothing ends it
+		return
+	}
 	if got := ask(t, g, flags[:2], strings.ReplaceAll(e.line, "LONG", moment)); !strings.Contains(got, e.free) || strings.Contains(got, "--max-") {
 		t.Errorf("without: %s", got)
 	}
@@ -131,7 +134,7 @@ func TestLimitOfSession(t *testing.T) {
 				c.initialize()
 				hold := strings.ReplaceAll(hold, "LONG", ages)
 				one := hold + "hold 50 & sleep " + ages + "; echo lives"
-				if got := answer(t, c, hold+"(hold 50 > /dev/null 2>&1 &) ; sleep 3; echo lives"); !strings.Contains(got, "lives") {
+				if got := answer(t, c, hold+"(hold 50 > /dev/null 2>&1 &) ; sleep 1; echo lives"); !strings.Contains(got, "lives") {
 					t.Fatalf("one alone is too much: %s", got)
 				}
 				if got := answer(t, c, one); strings.Contains(got, "lives") || !strings.Contains(got, "--max-memory 64M") {
@@ -151,6 +154,7 @@ func TestBombBelowLimit(t *testing.T) {
 	for _, g := range guests(t) {
 		for _, tier := range tiers[:2] {
 			t.Run(g.name+", "+tier, func(t *testing.T) {
+				t.Parallel()
 				needTier(t, g, tier)
 				c := crowded(t, 300, guestCommand(g, "serve", "--sandbox", tier))
 				if got := answer(t, c, "for i in $(seq 400); do sleep 30 & done; :"); !strings.Contains(got, "ork") {
@@ -181,6 +185,7 @@ func TestBombIsEnded(t *testing.T) {
 	for _, g := range guests(t) {
 		for _, tier := range tiers {
 			t.Run(g.name+", "+tier, func(t *testing.T) {
+				t.Parallel()
 				needTier(t, g, tier)
 				c := crowded(t, 1500, guestCommand(g, "serve", "--sandbox", tier, "--max-processes", "20"))
 				result, err := c.call("exec", bomb)
@@ -191,7 +196,7 @@ func TestBombIsEnded(t *testing.T) {
 					t.Errorf("%.600s", got)
 				}
 				for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-					got := answer(t, c, "for i in 1 2 3 4 5; do sleep 1 & done; wait; echo next")
+					got := answer(t, c, "for i in 1 2 3 4 5; do sleep 0.1 & done; wait; echo next")
 					if strings.Contains(got, `"output":"next\n"}`) {
 						break
 					}

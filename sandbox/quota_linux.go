@@ -26,7 +26,10 @@ func (c *Commands) means() means {
 	if err != nil {
 		m.cpusBy = err.Error()
 	} else {
-		const group = "the session's control group"
+		group := "the session's control group"
+		if c.cfg.Sandbox == Off {
+			group += ", which commands that are not confined can leave"
+		}
 		if tree.Memory {
 			m.memory, m.memoryBy = Exactly, group
 		}

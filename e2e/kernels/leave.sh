@@ -17,7 +17,6 @@ call() {
 	within "perstack-base call exec sh args='[\\\"script\\\"]' --sandbox $mode $1"
 }
 flags='--max-memory 64M --max-processes 20'
-own=$(ls -d /sys/fs/cgroup/of-$who)
 
 # What it sees, and what it can change of it.
 out=$(call "$flags" "
@@ -48,22 +47,25 @@ for flag in '--max-processes 4194304' '--max-processes 4194305' '--max-processes
 	case "$out" in *here*) echo "ok: $flag" ;; *) echo "fail: $flag: $out" ;; esac
 done
 
-# A bound above the part holds, too: a session leaves the server what it needs of that.
-mkdir -p "$part/outer" && echo '+memory +pids +cpu' > "$part/cgroup.subtree_control"
-chown -R "$who" "$part/outer"
-echo 200M > "$part/memory.max"
-inner="$part/outer"
-above=$part
-part=$inner
-out=$(call '' 'cat /proc/self/cgroup; sleep 3' & sleep 2; cat "$inner"/perstack-base-*/session-1/memory.max; wait)
-case "$out" in *157286400* | *14260* | *142606336*) echo "ok: of a group above" ;; *) echo "fail: of a group above: $out" ;; esac
-echo max > "$above/memory.max"
+# A bound of a group above holds, too: a session leaves the server what it needs of that.
+above=$cgroups/above-$mode-$who
+part=$above/part
+mkdir "$above" && echo '+memory +pids +cpu' > "$above/cgroup.subtree_control" && mkdir "$part"
+chown "$who" "$part" "$part/cgroup.procs" "$part/cgroup.subtree_control" "$part/cgroup.threads"
+echo 200M > "$above/memory.max"
+call '' 'sleep 1000' > /run/above 2>&1 &
+bounded() { grep -q '^157286400$' "$part"/perstack-base-*/session-1/memory.max 2> /dev/null; }
+for _ in $(seq 300); do bounded && break; sleep 0.1; done
+bounded && echo "ok: of a group above" || { echo "fail: of a group above"; cat "$part"/perstack-base-*/session-1/memory.max /run/above; }
+kill $(ps | awk '/[p]erstack-base call/ { print $1 }')
+wait
 
 # What commands make in their group goes with it.
 if [ "$mode" = off ]; then
-	out=$(call '' "g=$cgroups\$(sed 's/0:://' /proc/self/cgroup); mkdir -p \$g/a/b && echo \$\$ > \$g/a/b/cgroup.procs && echo deep; sleep 1000 > /dev/null 2>&1 & echo started")
-	ls -d "$inner"/perstack-base-* 2> /dev/null && echo "fail: it left its groups: $out" || echo "ok: deep: $out"
+	out=$(call '' "g=$cgroups\$(sed 's/0:://' /proc/self/cgroup); mkdir -p \$g/a/b && echo \$\$ > \$g/a/b/cgroup.procs && cat /proc/self/cgroup; sleep 1000 > /dev/null 2>&1 & echo started")
+	case "$out" in *session-1/a/b*) ;; *) echo "fail: no inner group: $out" ;; esac
+	ls -d "$part"/perstack-base-* 2> /dev/null && echo "fail: it left its groups: $out" || echo "ok: inner groups"
+	out=$(within "perstack-base doctor --sandbox off --max-memory 64M")
+	case "$out" in *'can leave'*) echo "ok: doctor" ;; *) echo "fail: doctor: $out" ;; esac
 fi
-rmdir "$inner"
-echo '-memory -pids -cpu' > "$above/cgroup.subtree_control"
 true

@@ -18,7 +18,7 @@ func leave(mode, who string) job {
 	}}
 }
 
-// TestKernelLeave: ...
+// TestKernelLeave: commands that are confined change nothing of what keeps their limits.
 func TestKernelLeave(t *testing.T) {
 	machine{arch: "amd64", kernel: debian612, jobs: []job{leave("landlock", "user"), leave("isolate", "user"), leave("off", "user"), leave("landlock", "root"), leave("isolate", "root")}}.run(t)
 }

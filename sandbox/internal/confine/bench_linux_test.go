@@ -76,7 +76,9 @@ func runIn(c *Confiner, cmd *exec.Cmd) error {
 // starting is what Start takes to run cmd, which wait then collects.
 func starting(cmd *exec.Cmd) func() (int, error) {
 	return func() (int, error) {
-		return proc.Reserved().Start(func(stopped bool) (int, error) {
+		bounds := proc.Reserved()
+		bounds.Expendable = true
+		return bounds.Start(func(stopped bool) (int, error) {
 			if stopped {
 				if cmd.SysProcAttr == nil {
 					cmd.SysProcAttr = &syscall.SysProcAttr{}

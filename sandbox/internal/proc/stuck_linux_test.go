@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"runtime"
 	"testing"
@@ -94,5 +96,63 @@ func TestSignalWhileStopped(t *testing.T) {
 		if status, err := Wait(pid); err != nil || status.Signal() != unix.SIGHUP {
 			t.Fatalf("%v %v", status, err)
 		}
+	}
+}
+
+// TestExpendable: a program that goes first when memory runs out does so from the start,
+// and this program never takes its place.
+func TestExpendable(t *testing.T) {
+	own, _ := os.ReadFile(scoreFile)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	pid, err := Start(func() (int, error) {
+		return Bounds{Expendable: true}.Start(func(stopped bool) (int, error) {
+			if now, _ := os.ReadFile(scoreFile); !bytes.Equal(now, own) {
+				t.Errorf("this program has %s, of its own %s", now, own)
+			}
+			return forking(write, "/bin/cat", scoreFile)(stopped)
+		})
+	})
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit); err == nil && limit.Cur != uint64(OwnMark()) {
+		t.Errorf("its mark is %x", limit.Cur)
+	}
+	if text, _ := io.ReadAll(read); string(text) != firstToGo+"\n" {
+		t.Errorf("the program has %q", text)
+	}
+	if _, err := Wait(pid); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLateBounds: what is asked for when the program is about to begin holds, too.
+func TestLateBounds(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	late := Bounds{Late: func() Bounds {
+		return Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_NOFILE: {Cur: 77, Max: 77}}}
+	}}
+	pid, err := Start(func() (int, error) {
+		return late.With(Bounds{}).Start(forking(write, "/bin/sh", "-c", "ulimit -n"))
+	})
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := io.ReadAll(read); string(text) != "77\n" {
+		t.Errorf("the program has %q", text)
+	}
+	if _, err := Wait(pid); err != nil {
+		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/perstack-ai/perstack-base/server/internal/tasks"
+	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/echo"
 	"github.com/perstack-ai/perstack-base/tools/skills"
 )
@@ -32,6 +33,11 @@ func (s *Server) instructing(cfg Config) *mcpserver.Hooks {
 	})
 	hooks.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
 		r.Instructions = s.instructions(cfg)
+	})
+	hooks.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, r *mcp.ListToolsResult) {
+		if tools.TakesViews(ctx) && mcpserver.IsModernRequest(ctx) {
+			r.SetCacheHints(listTTL, mcp.CacheScopePrivate) // others are told otherwise
+		}
 	})
 	return hooks
 }

@@ -71,6 +71,9 @@ const (
 // taskEnd is what tasks have to come to their end when no command of theirs runs any more.
 const taskEnd = 500 * time.Millisecond
 
+// listTTL is how many milliseconds a client may keep a list.
+const listTTL = 60_000
+
 // pageSize is the number of entries in one page of any list.
 const pageSize = 200
 
@@ -220,13 +223,14 @@ func (s *Server) options(cfg Config, skills *skillsapi.API) []mcpserver.ServerOp
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithHooks(s.instructing(cfg)),
 		mcpserver.WithToolCapabilities(true),
+		mcpserver.WithToolFilter(s.lists.withViews),
 		mcpserver.WithResourceCapabilities(false, true),
 		mcpserver.WithPromptCapabilities(true),
 		mcpserver.WithCompletions(),
 		mcpserver.WithResourceCompletionProvider(skills),
 		mcpserver.WithExtensions(map[string]any{skillsapi.Extension: map[string]any{"directoryRead": true}, tasks.Extension: map[string]any{}}),
 		mcpserver.WithPaginationLimit(pageSize),
-		mcpserver.WithCacheHints(60_000, scope),
+		mcpserver.WithCacheHints(listTTL, scope),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesRead, 10_000, mcp.CacheScopePrivate),
 	}

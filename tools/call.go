@@ -27,7 +27,9 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 	handle := func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		start := time.Now()
 		call := &Call{Env: env, Profile: p, Tool: t}
+		ctx, shown := t.withShown(ctx)
 		result := t.answer(withProgress(ctx, req), env, listing.Input, call, req)
+		shown.addTo(result)
 		audit(env, call, result, time.Since(start))
 		return result, nil
 	}

@@ -36,23 +36,28 @@ An update has chunks: a header @@, or @@ and a line of the file that stands abov
 
 var applyPatch = tools.Define(tools.Info{
 	Name: "apply_patch", Title: "Apply patch", Budget: budget, Largest: patch.MaxBytes,
-	Effect: tools.Edits, Lane: tools.LaneFiles, NoOutputSchema: true,
+	Effect: tools.Edits, Lane: tools.LaneFiles, View: tools.ViewDiff, NoOutputSchema: true,
 	Description: patchFormat,
-}, func(_ context.Context, env *tools.Env, in applyPatchIn) (summary string, err error) {
+}, func(ctx context.Context, env *tools.Env, in applyPatchIn) (summary string, err error) {
 	p, err := patch.Parse(in.Patch)
 	if err != nil {
 		return "", err
 	}
 	var plan *patch.Plan
+	var shown []tools.Change
 	err = env.Files.Transact(p.Paths(), func(tx *sandbox.Tx) error {
 		if plan, err = p.Plan(tree{tx}); err != nil {
 			return err
+		}
+		if tools.ShowsChanges(ctx) {
+			shown = changesOf(tx, p, plan)
 		}
 		return carryOut(tx, plan.Changes)
 	})
 	if err != nil {
 		return "", asSpelled(err, plan)
 	}
+	tools.ShowChanges(ctx, shown...)
 	return plan.Summary(), nil
 })
 

@@ -14,9 +14,9 @@ type writeFileIn struct {
 
 var writeFile = tools.Define(tools.Info{
 	Name: "write_file", Title: "Write file",
-	Effect: tools.Replaces, Lane: tools.LaneFiles, NoOutputSchema: true,
+	Effect: tools.Replaces, Lane: tools.LaneFiles, View: tools.ViewDiff, NoOutputSchema: true,
 	Description: "Create a file or replace it whole. Use apply_patch for small changes. Missing directories are made. End text files with a newline.",
-}, func(_ context.Context, env *tools.Env, in writeFileIn) (string, error) {
-	_, err := env.Files.Write(in.FilePath, []byte(in.Content))
+}, func(ctx context.Context, env *tools.Env, in writeFileIn) (string, error) {
+	_, err := env.Write(ctx, in.FilePath, []byte(in.Content))
 	return fmt.Sprintf("Wrote %d bytes to %s", len(in.Content), in.FilePath), err
 })

@@ -23,10 +23,10 @@ type editTextFileOut struct {
 
 var editTextFile = tools.Define(tools.Info{
 	Name: "editTextFile", Title: "Edit text file", Largest: sandbox.DefaultLimits.EditBytes,
-	Effect: tools.Edits, Lane: tools.LaneFiles,
+	Effect: tools.Edits, Lane: tools.LaneFiles, View: tools.ViewDiff,
 	Description: "Replace the first exact occurrence of a text in a file. Nothing is a pattern; CRLF and LF count as the same.",
-}, func(_ context.Context, env *tools.Env, in editTextFileIn) (editTextFileOut, error) {
-	at, err := env.Files.Edit(in.Path, func(old []byte) ([]byte, error) {
+}, func(ctx context.Context, env *tools.Env, in editTextFileIn) (editTextFileOut, error) {
+	at, err := env.Edit(ctx, in.Path, func(old []byte) ([]byte, error) {
 		return textedit.ReplaceFirst(old, in.OldText, in.NewText)
 	})
 	var none *textedit.NoMatchError

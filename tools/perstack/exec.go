@@ -41,7 +41,7 @@ const (
 )
 
 var exec = tools.Define(tools.Info{
-	Name: "exec", Title: "Run command", Effect: tools.Runs, Budget: budget,
+	Name: "exec", Title: "Run command", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget,
 	Description: "Run one program, without a shell, in the workspace. For pipes and redirections run sh with the arguments -c and the command line. Standard input is empty. Not for programs that never end.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		l.Input.Field("timeout").Default = float64(env.CommandTimeout(commandTimeout).Milliseconds())

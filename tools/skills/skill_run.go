@@ -25,7 +25,7 @@ type skillRunIn struct {
 }
 
 var skillRun = tools.Define(tools.Info{
-	Name: "skill_run", Title: "Run command of a skill", Effect: tools.Runs, Budget: budget,
+	Name: "skill_run", Title: "Run command of a skill", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget,
 	Description: "Run a command in a private copy of a skill. work/, out/ and inputs/ there belong to this session and are kept between calls; write results to out/ and name them in output_files. A command that fails is a normal result with its exit_code.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		adapt(env, l)

@@ -22,7 +22,7 @@ type execCommandIn struct {
 }
 
 var execCommand = tools.Define(tools.Info{
-	Name: "exec_command", Title: "Start command", Effect: tools.Runs, Budget: budget,
+	Name: "exec_command", Title: "Start command", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget,
 	Description: "Start a shell command that may run for ever. Answers when it has ended, waits for input, or yield_time_ms is over; " +
 		"then it runs on, also when this call is cancelled, until it ends, kill_session ends it, or the session does.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {

@@ -17,7 +17,7 @@ var signals = map[string]syscall.Signal{
 }
 
 var killSession = tools.Define(tools.Info{
-	Name: "kill_session", Title: "End command", Effect: tools.Steers, Budget: budget,
+	Name: "kill_session", Title: "End command", Effect: tools.Steers, View: tools.ViewTerminal, Budget: budget,
 	Description: "End a command of exec_command and all that it started, and answer with what it still wrote.",
 }, func(ctx context.Context, env *tools.Env, in killSessionIn) (answer, error) {
 	r, err := find(ctx, env, in.SessionID)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 	"github.com/perstack-ai/perstack-base/server/internal/tasks"
+	"github.com/perstack-ai/perstack-base/tools"
 )
 
 // A Router answers JSON-RPC messages; *mcpserver.MCPServer is one.
@@ -82,6 +83,9 @@ func (d *Dispatcher) answer(ctx context.Context, r *Request, client mcpserver.Cl
 	}
 	if r.Modern {
 		client = &Session{id: client.SessionID(), ready: true}
+	}
+	if takesViews(r, client) {
+		ctx = tools.WithViews(ctx)
 	}
 	ctx = d.Router.WithContext(ctx, client)
 	if result, fault, handled := d.Methods.Answer(ctx, r); handled {

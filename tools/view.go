@@ -1,0 +1,210 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/tools/internal/diff"
+)
+
+// A View is a document that shows people what calls of a tool do. Clients that know
+// the MCP Apps extension show it beside the result.
+type View string
+
+// The views. The zero View means that a tool has none.
+const (
+	ViewPlan     View = "plan"
+	ViewDiff     View = "diff"
+	ViewTerminal View = "terminal"
+)
+
+// What a result carries in its _meta for the views, which no model reads.
+const (
+	diffKey = "perstack-base/diff" // a unified diff of all files, see package diff
+	planKey = "perstack-base/plan" // a planShown
+	runKey  = "perstack-base/run"  // a runShown
+)
+
+type viewsKey struct{}
+
+// WithViews returns a context whose client shows views. Without it nothing is gathered
+// for them.
+func WithViews(ctx context.Context) context.Context { return context.WithValue(ctx, viewsKey{}, true) }
+
+// TakesViews tells whether the client shows views.
+func TakesViews(ctx context.Context) bool { return ctx.Value(viewsKey{}) != nil }
+
+// A shown is what one call has for the view of its tool.
+type shown struct {
+	mu      sync.Mutex
+	values  map[string]any
+	changes []diff.Change
+}
+
+type shownKey struct{}
+
+// withShown makes room for what a call has to show, where somebody looks.
+func (t *Tool) withShown(ctx context.Context) (context.Context, *shown) {
+	if t.View == "" || !TakesViews(ctx) {
+		return ctx, nil
+	}
+	s := &shown{values: map[string]any{}}
+	return context.WithValue(ctx, shownKey{}, s), s
+}
+
+// shownOf returns where the call in ctx gathers what it shows, nil when nobody looks.
+func shownOf(ctx context.Context) *shown {
+	s, _ := ctx.Value(shownKey{}).(*shown)
+	return s
+}
+
+func (s *shown) set(key string, value any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.values[key] = value
+}
+
+// forget drops everything: the result is withheld from the client.
+func (s *shown) forget() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.values, s.changes = map[string]any{}, nil
+}
+
+// addTo puts what was gathered into the _meta of a result.
+func (s *shown) addTo(r *mcp.CallToolResult) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.changes) > 0 {
+		s.values[diffKey] = diff.Unified(s.changes)
+	}
+	if len(s.values) == 0 {
+		return
+	}
+	meta := r.EnsureResultMeta()
+	if meta.AdditionalFields == nil {
+		meta.AdditionalFields = map[string]any{}
+	}
+	for key, value := range s.values {
+		meta.AdditionalFields[key] = value
+	}
+}
+
+// A PlanStep is one entry of a list as the view of plans shows it.
+type PlanStep struct {
+	Text   string `json:"text"`
+	Status string `json:"status"` // pending, in_progress or completed
+}
+
+type planShown struct {
+	Before []PlanStep `json:"before"`
+}
+
+// ShowPlan shows how a list was before the call. It asks for that only where somebody
+// looks.
+func ShowPlan(ctx context.Context, before func() []PlanStep) {
+	if s := shownOf(ctx); s != nil {
+		s.set(planKey, planShown{append([]PlanStep{}, before()...)})
+	}
+}
+
+// A runShown is how a command ended, which not every result tells.
+type runShown struct {
+	ExitCode   int      `json:"exitCode"`
+	Signal     string   `json:"signal,omitempty"`
+	TimedOut   bool     `json:"timedOut,omitempty"`
+	Cancelled  bool     `json:"cancelled,omitempty"`
+	DurationMS int64    `json:"durationMs"`
+	Refused    []string `json:"refused,omitempty"` // with what permits it
+}
+
+func showRun(ctx context.Context, r sandbox.Result) {
+	if s := shownOf(ctx); s != nil {
+		s.set(runKey, runShown{r.ExitCode, r.Signal, r.TimedOut, r.Cancelled, r.Duration.Milliseconds(), r.Refused})
+	}
+}
+
+// A Change is what a call made of one file.
+type Change struct {
+	From, To string // its path before and after; "" = there was, or is, none
+	Old, New []byte
+	Omitted  string // why Old is not known, in words that follow "it"
+}
+
+// ShowsChanges tells whether somebody looks at what the call in ctx changes. Where
+// nobody does, no file is read for it and nothing is compared.
+func ShowsChanges(ctx context.Context) bool { return shownOf(ctx) != nil }
+
+// ShowChanges shows what a call has changed, when it is done.
+func ShowChanges(ctx context.Context, changes ...Change) {
+	s := shownOf(ctx)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range changes {
+		s.changes = append(s.changes, diff.Change(c))
+	}
+}
+
+// MaxCompared is the size of the largest file that is read only to be compared.
+const MaxCompared = diff.MaxBytes
+
+// Write writes a file whole, and shows what has changed.
+func (e *Env) Write(ctx context.Context, name string, data []byte) (sandbox.Path, error) {
+	if !ShowsChanges(ctx) {
+		return e.Files.Write(name, data)
+	}
+	change := Change{To: name, New: data}
+	at, err := e.Files.Replace(name, data, MaxCompared, func(old []byte, err error) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		change.From, change.Old = name, old
+		if err != nil {
+			change.Omitted = whyOmitted(err)
+		}
+	})
+	if err == nil {
+		ShowChanges(ctx, change)
+	}
+	return at, err
+}
+
+// Edit edits a file as [sandbox.FS.Edit] does, and shows what has changed.
+func (e *Env) Edit(ctx context.Context, name string, edit func(old []byte) ([]byte, error)) (sandbox.Path, error) {
+	if !ShowsChanges(ctx) {
+		return e.Files.Edit(name, edit)
+	}
+	change := Change{From: name, To: name}
+	at, err := e.Files.Edit(name, func(old []byte) (data []byte, err error) {
+		change.Old = old
+		change.New, err = edit(old)
+		return change.New, err
+	})
+	if err == nil {
+		ShowChanges(ctx, change)
+	}
+	return at, err
+}
+
+// whyOmitted says in a few words why a file was not compared.
+func whyOmitted(err error) string {
+	var large *sandbox.TooLargeError
+	if errors.As(err, &large) {
+		return large.Error()
+	}
+	return "could not be read before"
+}

@@ -48,7 +48,10 @@ function unified(text) {
     else if (line.startsWith("rename to ")) f.to = unquote(line.slice(10));
     else if (line.startsWith("Binary files")) f.notes.push("A binary file.");
     else if (line === "\\ No newline at end of file") f.lines.push(["\\", "no line end at the end of the file", 0, 0]);
-    else if (line.startsWith("\\ ")) f.notes.push(line.slice(2));
+    else if (line.startsWith("\\ ")) {
+      f.notes.push(line.slice(2));
+      f.cut ||= line.includes("the rest of this file");
+    }
   }
   return files;
 }
@@ -91,10 +94,11 @@ function split(a, b) {
   }
   if (best[0][0] * 4 < Math.max(a.length, b.length)) return null;
   const left = [], right = [];
+  const add = (to, word, differs) => { const end = to.at(-1); end?.[1] === differs ? (end[0] += word) : to.push([word, differs]); };
   for (let i = 0, j = 0; i < x.length || j < y.length;) {
-    if (i < x.length && j < y.length && x[i] === y[j]) { left.push([x[i++], 0]); right.push([y[j++], 0]); }
-    else if (j >= y.length || (i < x.length && best[i + 1][j] >= best[i][j + 1])) left.push([x[i++], 1]);
-    else right.push([y[j++], 1]);
+    if (i < x.length && j < y.length && x[i] === y[j]) { add(left, x[i++], 0); add(right, y[j++], 0); }
+    else if (j >= y.length || (i < x.length && best[i + 1][j] >= best[i][j + 1])) add(left, x[i++], 1);
+    else add(right, y[j++], 1);
   }
   return [left, right];
 }
@@ -137,8 +141,8 @@ function file(f) {
   const added = f.lines.filter((l) => l[0] === "+").length, removed = f.lines.filter((l) => l[0] === "-").length;
   const name = shown("bdi", "mono name", clip(f.to || f.from || "(no path yet)", 1000));
   const path = f.kind === "renamed" && f.from !== f.to ? [shown("bdi", "mono dim", clip(f.from, 1000)), " \u2192 ", name] : [name];
-  const numbers = node("span", "counts", node("span", "good", "+" + added), " ", node("span", "bad", "\u2212" + removed));
-  numbers.setAttribute("aria-label", count(added, "line") + " added, " + count(removed, "line") + " removed");
+  const numbers = node("span", "counts", node("span", "good", "+" + added), " ", node("span", "bad", "\u2212" + removed), f.cut ? " \u2026" : null);
+  numbers.setAttribute("aria-label", (f.cut ? "at least " : "") + count(added, "line") + " added, " + count(removed, "line") + " removed");
   numbers.setAttribute("role", "img");
   const table = node("table", "");
   table.setAttribute("aria-label", "Changed lines");

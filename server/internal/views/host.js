@@ -84,7 +84,7 @@ const sizes = new ResizeObserver(measure);
 const invisible = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]+|(?<![^\0-\x7f])[\u200c\u200d]+/gu;
 const spell = (s) => [...s].map((c) => {
   const n = c.codePointAt(0);
-  return n < 32 ? String.fromCodePoint(0x2400 + n) : n === 127 ? "\u2421" : "\u27e8U+" + n.toString(16).toUpperCase().padStart(4, "0") + "\u27e9";
+  return n < 32 || n === 127 ? "^" + String.fromCodePoint(n ^ 64) : "[U+" + n.toString(16).toUpperCase().padStart(4, "0") + "]";
 }).join("");
 const plain = (s) => str(s).replace(invisible, spell);
 const str = (v) => (typeof v === "string" ? v : v == null ? "" : typeof v === "object" ? JSON.stringify(v) : String(v));

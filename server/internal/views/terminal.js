@@ -6,7 +6,7 @@ const quote = (w) => (/^[\w@%+=:,./-]+$/.test(w) ? w : "'" + w.replaceAll("'", "
 // asked is the command line, and where it runs.
 function command(i) {
   if (i.cmd !== undefined) return [str(i.cmd), i.workdir];
-  if (i.chars !== undefined || (i.session_id !== undefined && i.signal === undefined)) return [i.chars ? "type " + JSON.stringify(str(i.chars)) : "look at the output", "", i.session_id];
+  if (i.session_id !== undefined && i.signal === undefined && tool() !== "kill_session") return [i.chars ? "type " + JSON.stringify(str(i.chars)) : "look at the output", "", i.session_id];
   if (i.session_id !== undefined) return ["end it" + (i.signal ? " with " + str(i.signal) : ""), "", i.session_id];
   if (i.script !== undefined) return [[str(i.script), str(i.args)].join(" ").trim(), "", "skill " + str(i.skill_name)];
   const words = [str(i.command), ...list(i.args).map((a) => quote(str(a)))];
@@ -23,9 +23,13 @@ function outcome() {
   if (!known) {
     const all = list(call.result.content).map((c) => str(c?.text)).filter(Boolean);
     const e = /\n?\[exit code: (\d+)\]$/.exec(all[0] ?? "");
-    if (e && out.exit === undefined) out.exit = +e[1];
+    if (e) {
+      out.exit ??= +e[1];
+      all[0] = all[0].slice(0, e.index);
+    }
     if (call.result.isError && all.length > 1) out.error = all.shift();
-    out.texts = all.map((t) => ["Output", t]);
+    // What is told below need not stand among the output.
+    out.texts = all.map((t) => ["Output", out.refused.reduce((rest, r) => (rest.endsWith(r) ? rest.slice(0, -r.length).trimEnd() : rest), t)]);
     return out;
   }
   if (o.output !== undefined && !(o.output === "Command executed successfully, but produced no output.")) out.texts.push(["Output", str(o.output)]);
@@ -76,7 +80,7 @@ function paint(to, text, now) {
     const c = now.bg, light = typeof c === "number" ? c > 7 || [2, 3, 6, 7].includes(c) : 0.3 * c[0] + 0.59 * c[1] + 0.11 * c[2] > 128;
     span.style.background = typeof c === "number" ? "var(--g" + c + ")" : rgb(c);
     span.style.color = light ? "#111" : "#fff";
-  } else if (now.fg !== undefined) span.style.color = typeof now.fg === "number" ? rgb(now.fg) : "color-mix(in oklab," + rgb(now.fg) + " 60%,var(--text))";
+  } else if (now.fg !== undefined) span.style.color = typeof now.fg === "number" ? rgb(now.fg) : "color-mix(in oklab," + rgb(now.fg) + " 45%,var(--text))";
   to.append(span);
 }
 const plainStyle = (s) => !Object.values(s).some((v) => v !== undefined && v !== false);

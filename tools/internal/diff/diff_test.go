@@ -77,6 +77,23 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestScattered: however many lines differ, those that do not are not among them.
+func TestScattered(t *testing.T) {
+	var old, new strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&old, "line %d\n", i)
+		if i%5 == 0 {
+			fmt.Fprintf(&new, "changed %d\n", i)
+		} else {
+			fmt.Fprintf(&new, "line %d\n", i)
+		}
+	}
+	got := Unified([]Change{{From: "a", To: "a", Old: []byte(old.String()), New: []byte(new.String())}})
+	if removed, added := strings.Count(got, "\n-line"), strings.Count(got, "\n+changed"); removed != 400 || added != 400 {
+		t.Errorf("%d lines removed, %d added, of 400 that differ", removed, added)
+	}
+}
+
 // TestGitTakesIt: git applies what is shown and comes to the same files.
 func TestGitTakesIt(t *testing.T) {
 	git, err := exec.LookPath("git")

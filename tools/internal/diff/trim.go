@@ -67,11 +67,37 @@ func lineEnd(text []byte, n int) int {
 
 // hunks compares the two.
 func (p part) hunks() []*udiff.Hunk {
-	u, err := udiff.ToUnifiedDiff("", "", p.old, udiff.Lines(p.old, p.new), context)
+	rounds := maxRounds
+	u, err := udiff.ToUnifiedDiff("", "", p.old, edits(p.old, p.new, &rounds), context)
 	if err != nil {
 		return nil // the edits are the library's own
 	}
 	return u.Hunks
+}
+
+// The library gives up looking for what two texts share when some 100 lines differ, and
+// replaces all that is left in the middle. From searched lines on, such a middle is
+// compared again, as often as maxRounds for a file.
+const (
+	searched  = 20
+	maxRounds = 40
+)
+
+// edits compares two texts line by line.
+func edits(old, new string, rounds *int) (all []udiff.Edit) {
+	for _, e := range udiff.Lines(old, new) {
+		middle := old[e.Start:e.End]
+		if *rounds == 0 || len(middle) == len(old) || strings.Count(middle, "\n") < searched || strings.Count(e.New, "\n") < searched {
+			all = append(all, e)
+			continue
+		}
+		*rounds--
+		for _, inner := range edits(middle, e.New, rounds) {
+			inner.Start, inner.End = inner.Start+e.Start, inner.End+e.Start
+			all = append(all, inner)
+		}
+	}
+	return all
 }
 
 // hunk adds one hunk. One that does not fit is cut behind a line that does.

@@ -29,6 +29,7 @@ export class Browser {
     b.#process = spawn(program, ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
       "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb", "--site-per-process", "--remote-debugging-port=0", "--user-data-dir=" + b.#dir, "about:blank"],
     { stdio: "ignore", env: { ...process.env, HOME: b.#dir } });
+    process.once("exit", () => b.#process.kill("SIGKILL")); // also when the test breaks off
     const [port, path] = (await until("the browser", () => readFile(join(b.#dir, "DevToolsActivePort"), "utf8").catch(() => ""))).split("\n");
     b.#socket = new WebSocket(`ws://127.0.0.1:${port}${path}`);
     await new Promise((resolve, reject) => { b.#socket.onopen = resolve; b.#socket.onerror = reject; });

@@ -82,7 +82,8 @@ function intended(input) {
   return path || f.lines.length ? [f] : [];
 }
 
-// split takes two lines apart into words, and says which are not in the other one.
+// split takes two lines apart into words, says which are not in the other one, and how
+// much alike the two are; null when they are not.
 const wordy = /[\p{L}\p{N}_]+|\s+|[^]/gu;
 function split(a, b) {
   if (a.length > 1000 || b.length > 1000) return null;
@@ -92,7 +93,8 @@ function split(a, b) {
   for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) {
     best[i][j] = x[i] === y[j] ? best[i + 1][j + 1] + x[i].length : Math.max(best[i + 1][j], best[i][j + 1]);
   }
-  if (best[0][0] * 4 < Math.max(a.length, b.length)) return null;
+  const alike = best[0][0] / Math.max(a.length, b.length);
+  if (alike < 0.3) return null;
   const left = [], right = [];
   const add = (to, word, differs) => { const end = to.at(-1); end?.[1] === differs ? (end[0] += word) : to.push([word, differs]); };
   for (let i = 0, j = 0; i < x.length || j < y.length;) {
@@ -100,11 +102,11 @@ function split(a, b) {
     else if (j >= y.length || (i < x.length && best[i + 1][j] >= best[i][j + 1])) add(left, x[i++], 1);
     else add(right, y[j++], 1);
   }
-  return [left, right];
+  return [left, right, alike];
 }
 
-// pairs finds the words of lines that stand for each other: the first removed one for
-// the first added one behind them, and so on.
+// pairs finds the words of lines that stand for each other: each removed one for the one
+// among the next few added ones that is most like it.
 function pairs(lines) {
   for (let i = 0; i < lines.length;) {
     if (lines[i][0] !== "-") { i++; continue; }
@@ -112,9 +114,13 @@ function pairs(lines) {
     while (lines[j]?.[0] === "-") j++;
     let k = j;
     while (lines[k]?.[0] === "+") k++;
-    for (let n = 0; n < Math.min(j - i, k - j, 200); n++) {
-      const words = split(lines[i + n][1], lines[j + n][1]);
-      if (words) [lines[i + n][4], lines[j + n][4]] = words;
+    for (let n = i, from = j; n < Math.min(j, i + 200); n++) {
+      let best = null, at = 0;
+      for (let m = from; m < Math.min(k, from + 8); m++) {
+        const words = split(lines[n][1], lines[m][1]);
+        if (words && words[2] > (best?.[2] ?? 0)) [best, at] = [words, m];
+      }
+      if (best) [lines[n][4], lines[at][4], from] = [best[0], best[1], at + 1];
     }
     i = k;
   }

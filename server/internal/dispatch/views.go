@@ -9,7 +9,7 @@ import (
 // How clients say that they show views: they declare the MCP Apps extension, with the
 // type of documents that they show.
 const (
-	viewsExtension = "io.modelcontextprotocol/ui"
+	ViewsExtension = "io.modelcontextprotocol/ui"
 	ViewType       = "text/html;profile=mcp-app"
 )
 
@@ -24,7 +24,13 @@ func takesViews(r *Request, client mcpserver.ClientSession) bool {
 		}
 		extensions = known.GetClientCapabilities().Extensions
 	}
-	settings, _ := extensions[viewsExtension].(map[string]any)
+	return DeclaresViews(extensions)
+}
+
+// DeclaresViews reports whether extensions that a client declares are of one that shows
+// views.
+func DeclaresViews(extensions map[string]any) bool {
+	settings, _ := extensions[ViewsExtension].(map[string]any)
 	types, _ := settings["mimeTypes"].([]any)
 	return slices.Contains(types, any(ViewType))
 }

@@ -7,7 +7,7 @@ import (
 
 // viewCases is how many things e2e/clients/views.mjs shows, each on wide and light and
 // on narrow and dark.
-const viewCases = 48
+const viewCases = 49
 
 // TestViews shows the views in a real browser, by the library that hosts are made of:
 // what real calls answer and what is hostile. Nothing of it runs, hides or leaves.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -28,7 +29,12 @@ const (
 	diffKey = "perstack-base/diff" // a unified diff of all files, see package diff
 	planKey = "perstack-base/plan" // a planShown
 	runKey  = "perstack-base/run"  // a runShown
+
+	outputKey = "perstack-base/output" // a text with the colours that it had on a terminal
 )
+
+// maxShownOutput bounds that text, in bytes.
+const maxShownOutput = 64 << 10
 
 type viewsKey struct{}
 
@@ -116,6 +122,17 @@ type planShown struct {
 func ShowPlan(ctx context.Context, before func() []PlanStep) {
 	if s := shownOf(ctx); s != nil {
 		s.set(planKey, planShown{append([]PlanStep{}, before()...)})
+	}
+}
+
+// ShowOutput shows the output of a command as it looked on a terminal, where the result
+// has the text alone. One that is too long is not shown. It asks for that only where
+// somebody looks.
+func ShowOutput(ctx context.Context, coloured func() string) {
+	if s := shownOf(ctx); s != nil {
+		if text := coloured(); len(text) <= maxShownOutput && strings.Contains(text, "\x1b") {
+			s.set(outputKey, text)
+		}
 	}
 }
 

@@ -186,6 +186,7 @@ async function runs(call, workspace) {
   const none = await call("exec", { command: "no-such-program", args: [], env: {}, cwd: "", stdout: true, stderr: true });
   const silent = await call("shell_command", { command: "true", workdir: "skills" });
   const refused = await call("shell_command", { command: "ls /root; touch /etc/hosts" });
+  const tty = await call("exec_command", { cmd: "printf 'plain \\033[1;32mgreen\\033[0m \\033[31mred\\rR\\033[0m\\n'", tty: true });
   const dev = await call("exec_command", { cmd: "echo ready; cat", yield_time_ms: 250 });
   const look = await call("write_stdin", { session_id: dev.result.structuredContent.session_id, chars: "hello\n" });
   const end = await call("kill_session", { session_id: dev.result.structuredContent.session_id });
@@ -208,6 +209,10 @@ async function runs(call, workspace) {
     { name: "not run", ...none, want: ["not run", "no-such-program"] },
     { name: "no output", ...silent, want: ["exit code 0", "(no output)"] },
     { name: "refused by the sandbox", ...refused, want: ["What the sandbox did not permit, and how to permit it", "--allow-", "/root"] },
+    { name: "on a terminal", ...tty, want: ["exit code 0", "Rlain green red"], more: async ({ browser, frame }) => {
+      assert.equal(tty.result.structuredContent.output, "Rlain green red\n");
+      assert.deepEqual(await browser.run("[...document.querySelectorAll('.out span')].filter((s) => s.style.color).map((s) => [s.textContent, s.style.color])", frame), [["R", "var(--c1)"], ["green", "var(--c2)"], ["red", "var(--c1)"]]);
+    } },
     { name: "still running", ...dev, want: ["still running", "ready", "It waits for input"] },
     { name: "typing", ...look, want: ["type \"hello\\n\"", "hello"] },
     { name: "ended", ...end, want: ["end it", "ended by"] },

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
@@ -30,7 +31,7 @@ const (
 
 // show answers with the output of a command from an offset on; nil means what no
 // answer has shown.
-func show(r *sandbox.Running, offset *int64, most int) answer {
+func show(ctx context.Context, r *sandbox.Running, offset *int64, most int) answer {
 	from := int64(-1)
 	if offset != nil {
 		from = *offset
@@ -48,7 +49,9 @@ func show(r *sandbox.Running, offset *int64, most int) answer {
 	})
 	a := answer{Status: running, SessionID: r.ID, Offset: part.From, NextOffset: part.To,
 		DurationMS: result.Duration.Milliseconds(), NeedsInput: needs.Input}
-	a.Output, a.Truncated = text(part, most)
+	if a.Output, a.Truncated = text(part, most); !a.Truncated {
+		tools.ShowOutput(ctx, func() string { return screen.Coloured(append(bytes.Clone(part.First), part.Last...)) })
+	}
 	switch {
 	case over:
 		a.Status, a.ExitCode, a.Signal, a.Hint = exited, &result.ExitCode, result.Signal, tools.RefusedHint(result)

@@ -46,7 +46,7 @@ var execCommand = tools.Define(tools.Info{
 		env.Lost(ctx, r)
 		return answer{}, err
 	}
-	return show(r, nil, budgetOf(env, in.MaxOutput)), nil
+	return show(ctx, r, nil, budgetOf(env, in.MaxOutput)), nil
 })
 
 // terminalType is what every machine knows and programs keep plain text with.

@@ -27,5 +27,5 @@ var killSession = tools.Define(tools.Info{
 	if err := env.Follow(ctx, r, func() error { return r.Kill(ctx, signals[in.Signal]) }); err != nil {
 		return answer{}, err
 	}
-	return show(r, nil, env.Budget(budget)), nil
+	return show(ctx, r, nil, env.Budget(budget)), nil
 })

@@ -51,7 +51,7 @@ var writeStdin = tools.Define(tools.Info{
 	if err := env.Follow(ctx, r, func() error { return r.Await(ctx, wait, beyond, settled) }); err != nil {
 		return answer{}, err
 	}
-	return show(r, in.Offset, budgetOf(env, in.MaxOutput)), nil
+	return show(ctx, r, in.Offset, budgetOf(env, in.MaxOutput)), nil
 })
 
 // refused words why input was not taken.

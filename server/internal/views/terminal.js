@@ -32,7 +32,7 @@ function outcome() {
     out.texts = all.map((t) => ["Output", out.refused.reduce((rest, r) => (rest.endsWith(r) ? rest.slice(0, -r.length).trimEnd() : rest), t)]);
     return out;
   }
-  if (o.output !== undefined && !(o.output === "Command executed successfully, but produced no output.")) out.texts.push(["Output", str(o.output)]);
+  if (o.output !== undefined && !(o.output === "Command executed successfully, but produced no output.")) out.texts.push(["Output", str(meta("output") ?? o.output)]);
   out.texts.push(["Standard output", str(o.stdout)], ["Standard error", str(o.stderr)]);
   if (o.error) out.error = str(o.error);
   out.cut = o.truncated || o.stdout_bytes || o.stderr_bytes;
@@ -53,7 +53,7 @@ function outcome() {
 const sequence = /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*[A-Za-ln-z@\\^_`{|}~]|\x1b[()][0-9A-B]|\x1b[=>78]|\r\n|\r/g;
 const cube = (n) => (n < 16 ? n : n < 232 ? [36, 6, 1].map((d) => { const v = Math.floor((n - 16) / d) % 6; return v ? 55 + 40 * v : 0; }) : Array(3).fill(8 + 10 * (n - 232)));
 function style(now, codes) {
-  const c = codes.split(/[;:]/).map(Number);
+  const c = codes.replace(/(^|;)(?![34]8:)(\d+):[\d:]*/g, "$1$2").replaceAll("::", ":").split(/[;:]/).map(Number);
   for (let i = 0; i < c.length; i++) {
     const n = c[i], at = n < 40 ? "fg" : "bg";
     if (n === 0) now = {};

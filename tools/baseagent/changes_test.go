@@ -43,3 +43,24 @@ func TestPatchShowsItsFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestPatchReadsWithinBounds: a patch of many large files is shown, but not all of them
+// are read for it.
+func TestPatchReadsWithinBounds(t *testing.T) {
+	w := newWorld(t)
+	patch := "*** Begin Patch\n"
+	for _, name := range []string{"a", "b", "c"} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), make([]byte, tools.MaxCompared), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		patch += "*** Delete File: " + name + "\n"
+	}
+	r, err := w.server.Call(tools.WithViews(context.Background()), "apply_patch", map[string]any{"patch": patch + "*** End Patch"})
+	if err != nil || r.IsError {
+		t.Fatal(err, r.Content)
+	}
+	got, _ := r.Meta.AdditionalFields["perstack-base/diff"].(string)
+	if strings.Count(got, "Binary files") != 2 || !strings.Contains(got, "diff --git a/c b/c\ndeleted file mode 100644\n\\ Not compared: it is one of too many.\n") {
+		t.Error(got)
+	}
+}

@@ -147,3 +147,31 @@ func FuzzUnified(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkUnified measures what costs most: much that changed, here and there, in as
+// large a part as is compared.
+func BenchmarkUnified(b *testing.B) {
+	var old, new strings.Builder
+	for i := 0; new.Len() < maxPart-100; i++ {
+		fmt.Fprintf(&old, "%d\n", i)
+		if i%10 == 0 {
+			fmt.Fprintf(&new, "x%d\n", i)
+		} else {
+			fmt.Fprintf(&new, "%d\n", i)
+		}
+	}
+	c := []Change{{From: "a", To: "a", Old: []byte(old.String()), New: []byte(new.String())}}
+	b.Run("scattered", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = Unified(c)
+		}
+	})
+	b.Run("floor=two lines of it", func(b *testing.B) {
+		small := []Change{{From: "a", To: "a", Old: c[0].Old, New: append([]byte("y\n"), c[0].Old...)}}
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = Unified(small)
+		}
+	})
+}

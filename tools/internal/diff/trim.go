@@ -67,8 +67,8 @@ func lineEnd(text []byte, n int) int {
 
 // hunks compares the two.
 func (p part) hunks() []*udiff.Hunk {
-	rounds := maxRounds
-	u, err := udiff.ToUnifiedDiff("", "", p.old, edits(p.old, p.new, &rounds), context)
+	work := maxWork
+	u, err := udiff.ToUnifiedDiff("", "", p.old, edits(p.old, p.new, &work), context)
 	if err != nil {
 		return nil // the edits are the library's own
 	}
@@ -77,22 +77,22 @@ func (p part) hunks() []*udiff.Hunk {
 
 // The library gives up looking for what two texts share when some 100 lines differ, and
 // replaces all that is left in the middle. From searched lines on, such a middle is
-// compared again, as often as maxRounds for a file.
+// compared again, until maxWork bytes of a file have been looked at.
 const (
-	searched  = 20
-	maxRounds = 40
+	searched = 20
+	maxWork  = 4 << 20
 )
 
 // edits compares two texts line by line.
-func edits(old, new string, rounds *int) (all []udiff.Edit) {
+func edits(old, new string, work *int) (all []udiff.Edit) {
+	*work -= len(old) + len(new)
 	for _, e := range udiff.Lines(old, new) {
 		middle := old[e.Start:e.End]
-		if *rounds == 0 || len(middle) == len(old) || strings.Count(middle, "\n") < searched || strings.Count(e.New, "\n") < searched {
+		if *work <= 0 || len(middle) == len(old) || strings.Count(middle, "\n") < searched || strings.Count(e.New, "\n") < searched {
 			all = append(all, e)
 			continue
 		}
-		*rounds--
-		for _, inner := range edits(middle, e.New, rounds) {
+		for _, inner := range edits(middle, e.New, work) {
 			inner.Start, inner.End = inner.Start+e.Start, inner.End+e.Start
 			all = append(all, inner)
 		}

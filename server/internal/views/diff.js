@@ -155,7 +155,7 @@ function file(f) {
   const scroll = node("div", "scroll", table);
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", "Changes of the file");
+  scroll.setAttribute("aria-label", "Changes of " + plain(clip(f.to || f.from, 200)));
   const d = node("details", "box file", node("summary", "", node("span", "tag " + (tones.get(f.kind) ?? "dim"), f.kind), node("span", "path", ...path), numbers), ...f.notes.map((n) => problem(n, "warn")), f.lines.length ? scroll : null);
   d.open = true;
   if (f.lines.length) few(table, pairs(f.lines), row, "line", 1000);

@@ -27,7 +27,7 @@ const heard = new Map(Object.entries({
   "ui/notifications/tool-input": (p) => { call.input = p.arguments ?? {}; redraw(); },
   "ui/notifications/tool-result": (p) => { call.result = p; redraw(); },
   "ui/notifications/tool-cancelled": (p) => { call.cancelled = str(p.reason) || "Cancelled."; redraw(); },
-  "ui/notifications/host-context-changed": (p) => { adopt(p); redraw(); },
+  "ui/notifications/host-context-changed": (p) => { adopt(p); p.toolInfo ? redraw() : measure(); },
 }));
 
 addEventListener("message", (e) => {

@@ -152,7 +152,7 @@ function made(o) {
   }, "file", 50);
 }
 
-const took = (ms) => (ms < 1000 ? ms + " ms" : ms < 60000 ? (ms / 1000).toFixed(1) + " s" : Math.floor(ms / 60000) + " min " + Math.round((ms % 60000) / 1000) + " s");
+const took = (ms) => (ms < 1000 ? ms + " ms" : ms < 60000 ? (ms / 1000).toFixed(1) + " s" : Math.floor(ms / 60000) + " min " + Math.floor((ms % 60000) / 1000) + " s");
 function ending(o) {
   if (call.cancelled) return ["warn", "cancelled"];
   if (!o) return ["dim", "running \u2026"];

@@ -143,7 +143,7 @@ function row([sign, text, old, now, words]) {
   return node("tr", style, node("td", "no", old || ""), node("td", "no", now || ""), mark, node("td", "code", code));
 }
 
-function file(f) {
+function file(f, i) {
   const added = f.lines.filter((l) => l[0] === "+").length, removed = f.lines.filter((l) => l[0] === "-").length;
   const name = shown("bdi", "mono name", clip(f.to || f.from || "(no path yet)", 1000));
   const path = f.kind === "renamed" && f.from !== f.to ? [shown("bdi", "mono dim", clip(f.from, 1000)), " \u2192 ", name] : [name];
@@ -157,7 +157,7 @@ function file(f) {
   scroll.setAttribute("role", "region");
   scroll.setAttribute("aria-label", "Changes of " + plain(clip(f.to || f.from, 200)));
   const d = node("details", "box file", node("summary", "", node("span", "tag " + (tones.get(f.kind) ?? "dim"), f.kind), node("span", "path", ...path), numbers), ...f.notes.map((n) => problem(n, "warn")), f.lines.length ? scroll : null);
-  d.open = true;
+  d.open = i < 10;
   if (f.lines.length) few(table, pairs(f.lines), row, "line", 1000);
   return d;
 }

@@ -27,7 +27,7 @@ function compare(before, after) {
   const words = new Map([["completed", "done now"], ["in_progress", "started"], ["pending", "opened again"]]);
   const steps = after.map((s) => {
     const was = old.get(s.text)?.shift();
-    return { ...s, change: !was ? "new" : was.status !== s.status ? words.get(s.status) : "" };
+    return { ...s, change: !was ? (before.length ? "new" : "") : was.status !== s.status ? words.get(s.status) : "" };
   });
   return [steps, [...old.values()].flat()];
 }
@@ -71,11 +71,11 @@ function draw() {
   if (call.cancelled) show(problem(call.cancelled, "warn"));
   if (wrong) show(problem(wrong[0]), problem(wrong[1], "warn"));
   show(problem(str(given().explanation), "dim"));
-  if (steps.length) { const ol = node("ol", "steps"); show(ol); few(ol, steps, step, "step"); } else if (call.result && !wrong) show(node("p", "dim", "The list is empty."));
+  if (steps.length) { const ol = node("ol", "steps"); show(ol); few(ol, steps, step, "step", 100); } else if (call.result && !wrong) show(node("p", "dim", "The list is empty."));
   if (gone.length) {
     const ul = node("ul", "steps gone");
     show(node("details", "", node("summary", "", count(gone.length, "step") + " removed"), ul));
-    few(ul, gone, step, "step");
+    few(ul, gone, step, "step", 100);
   }
   const unknown = list(object().unknownIds);
   if (unknown.length) show(problem("There is no step with the id " + clip(unknown.map(str).join(", "), 200) + ".", "warn"));

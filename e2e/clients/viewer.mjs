@@ -2,6 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { getToolUiResourceUri } from "@modelcontextprotocol/ext-apps/app-bridge";
 import { Browser, until } from "./browser.mjs";
 import { serve } from "./site.mjs";
 
@@ -30,7 +31,7 @@ export class Viewer {
   /** call has the binary do something, and returns what a host hands the view of the tool. */
   async call(name, input) {
     const result = await this.client.callTool({ name, arguments: input });
-    return { view: this.tools.get(name)._meta.ui.resourceUri.split("/").pop(), tool: this.tools.get(name), input, result };
+    return { view: getToolUiResourceUri(this.tools.get(name)).split("/").pop(), tool: this.tools.get(name), input, result };
   }
 
   seen() { return this.browser.run("seen_()"); }

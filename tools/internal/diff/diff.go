@@ -2,6 +2,7 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -78,47 +79,37 @@ func (w *writer) lines(all ...string) bool {
 
 // file adds one file; false says that something of it did not fit.
 func (w *writer) file(c Change) bool {
-	from, to := c.From, c.To
-	if from == "" {
-		from = to
-	}
-	if to == "" {
-		to = from
-	}
 	same := c.Omitted == "" && bytes.Equal(c.Old, c.New)
 	if same && c.From == c.To {
 		return true
 	}
-	from, to = name("a/", from), name("b/", to)
-	if !w.line("diff --git ", from+" "+to) {
+	head, from, to := header(c)
+	switch {
+	case !w.lines(head...):
 		return false
-	}
-	oldLabel, newLabel := from, to
-	switch {
-	case c.From == "":
-		oldLabel = "/dev/null"
-		if !w.line("", "new file mode 100644") {
-			return false
-		}
-	case c.To == "":
-		newLabel = "/dev/null"
-		if !w.line("", "deleted file mode 100644") {
-			return false
-		}
-	case c.From != c.To:
-		if !w.lines("rename from "+name("", c.From), "rename to "+name("", c.To)) {
-			return false
-		}
-	}
-	switch {
 	case c.Omitted != "":
 		return w.line(`\ `, "Not compared: it "+c.Omitted+".")
 	case same:
 		return true
 	case binary(c.Old) || binary(c.New):
-		return w.line("", "Binary files "+oldLabel+" and "+newLabel+" differ")
+		return w.line("", "Binary files "+from+" and "+to+" differ")
 	}
-	return w.compare(c, oldLabel, newLabel)
+	return w.compare(c, from, to)
+}
+
+// header is what git writes above the changes of a file, and what it calls its two sides.
+func header(c Change) (lines []string, from, to string) {
+	from, to = name("a/", cmp.Or(c.From, c.To)), name("b/", cmp.Or(c.To, c.From))
+	lines = []string{"diff --git " + from + " " + to}
+	switch {
+	case c.From == "":
+		return append(lines, "new file mode 100644"), "/dev/null", to
+	case c.To == "":
+		return append(lines, "deleted file mode 100644"), from, "/dev/null"
+	case c.From != c.To:
+		lines = append(lines, "rename from "+name("", c.From), "rename to "+name("", c.To))
+	}
+	return lines, from, to
 }
 
 // compare adds the hunks of a file.

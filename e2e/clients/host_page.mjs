@@ -4,11 +4,11 @@ import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/
 
 let shown;
 
-/** open shows a view in a frame; width in pixels. */
-window.open_ = async ({ src, width, context, resources = true }) => {
+/** open shows a view in a frame, or by way of a proxy, which is handed its html; width in pixels. */
+window.open_ = async ({ src, html, width, context, resources = true }) => {
   await window.close_();
   const frame = document.createElement("iframe");
-  frame.sandbox = "allow-scripts";
+  frame.sandbox = html ? "allow-scripts allow-same-origin" : "allow-scripts"; // a proxy's own frame is of another origin
   frame.style.cssText = `border:0;display:block;width:${width}px;height:100px`;
   document.body.replaceChildren(frame);
   shown = { frame, sent: [], sizes: [], asked: [] };
@@ -20,6 +20,7 @@ window.open_ = async ({ src, width, context, resources = true }) => {
   bridge.onreadresource = async ({ uri }) => { it.asked.push(uri); return (await fetch("/resource?uri=" + encodeURIComponent(uri))).json(); };
   bridge.onsizechange = ({ width: w, height }) => { it.sizes.push([w, height]); frame.style.height = Math.min(height, 6000) + "px"; };
   const ready = new Promise((r) => { bridge.oninitialized = r; });
+  bridge.onsandboxready = () => bridge.sendSandboxResourceReady({ html, sandbox: "allow-scripts" });
   frame.src = src;
   await bridge.connect(new PostMessageTransport(frame.contentWindow, frame.contentWindow));
   await ready;

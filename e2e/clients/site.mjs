@@ -38,6 +38,21 @@ function policy(csp = {}) {
     `media-src 'self' data:; frame-src ${of("frameDomains") || "'none'"}; object-src 'none'; base-uri ${of("baseUriDomains") || "'self'"}`;
 }
 
+// proxy is the frame that hosts on the web put between themselves and a view, in which
+// the view is a document without an address.
+const proxy = `<!DOCTYPE html><body style="margin:0"><script>
+const inner = document.createElement("iframe");
+inner.style.cssText = "border:0;display:block;width:100%;height:6000px";
+addEventListener("message", ({ source, data }) => {
+  if (source === inner.contentWindow) return parent.postMessage(data, "*");
+  if (data.method !== "ui/notifications/sandbox-resource-ready") return inner.contentWindow.postMessage(data, "*");
+  inner.sandbox = data.params.sandbox;
+  inner.srcdoc = data.params.html;
+  document.body.append(inner);
+});
+parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/sandbox-proxy-ready", params: {} }, "*");
+</script>`;
+
 /** serve serves the host's page, and the views, which read hands over as resources. */
 export async function serve(read) {
   const listen = (answer) => new Promise((resolve) => {
@@ -51,6 +66,7 @@ export async function serve(read) {
     send(res, "text/javascript", script(join(here, decodeURIComponent(url.pathname))));
   });
   const views = await listen(async (url, res) => {
+    if (url.pathname === "/proxy") return send(res, "text/html", proxy, { "Content-Security-Policy": policy({ frameDomains: ["'self'"] }) });
     const { contents: [c] } = await read("ui://perstack-base" + url.pathname);
     send(res, "text/html; charset=utf-8", c.text, { "Content-Security-Policy": policy(c._meta.ui.csp) });
   });

@@ -40,14 +40,15 @@ export class Viewer {
     return this.browser.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false }, this.browser.page);
   }
 
-  /** show opens a view with what a case has, and returns its frame when it is drawn. */
-  async show(c, look, width) {
+  /** show opens a view with what a case has, directly or by way of a proxy, and returns its frame when it is drawn. */
+  async show(c, look, width, proxied = false) {
     const { browser } = this;
     await this.#resize(width, 800);
     browser.requests.length = 0;
-    const src = this.site.views + "/" + c.view;
+    const src = this.site.views + "/" + (proxied ? "proxy" : c.view);
+    const html = proxied ? (await this.client.readResource({ uri: "ui://perstack-base/" + c.view })).contents[0].text : undefined;
     const context = { ...look, displayMode: "inline", containerDimensions: { width, maxHeight: 6000 }, ...(c.tool && { toolInfo: { tool: c.tool } }) };
-    await browser.run(`open_(${JSON.stringify({ src, width, context, resources: c.resources })})`);
+    await browser.run(`open_(${JSON.stringify({ src, html, width, context, resources: c.resources })})`);
     const frame = [...browser.frames.values()].findLast((f) => f.session !== browser.page);
     for (const [does, what] of [["partial_", c.partial], ["input_", c.input], ["result_", c.result], ["cancelled_", c.cancelled]]) {
       if (what !== undefined) await browser.run(`${does}(${JSON.stringify(what)})`);

@@ -76,7 +76,7 @@ async function plans(call) {
     { name: "attempt with open steps", ...open, want: ["Not complete: 2 steps are still open", "2 of 4 steps done"] },
     { name: "attempt when done", ...done, want: ["Complete", "4 of 4 steps done"] },
     { name: "cleared", ...cleared, want: ["The list is empty", "4 steps removed"] },
-    { name: "update_plan", ...plan, want: ["Mend it", "The cause is known", "1 step removed", "done now"], more: async ({ browser, frame }) => {
+    { name: "update_plan", ...plan, proxied: true, want: ["Mend it", "The cause is known", "1 step removed", "done now"], more: async ({ browser, frame }) => {
       assert.equal(await browser.run("document.querySelector('[role=progressbar]').ariaValueNow", frame), "1");
       assert.match(await browser.run("document.getElementById('said').textContent", frame), /1 of 3 steps done/);
       await browser.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-reduced-motion", value: "reduce" }] }, frame.session);
@@ -151,7 +151,7 @@ async function diffs(call, workspace) {
     } },
     { name: "hostile file", ...evil, want: ["1 file changed", "a <img src=x onerror=alert(1)> [U+202E]gpj.b", ...survives.filter((s) => s !== "^@"), "+++ b/x", "1048576 bytes"] },
     { name: "hostile input", view: "diff", input: { path: hostile, text: (hostile + "\n").repeat(300) + "z".repeat(million) }, want: [...survives, "About to change"] },
-    { name: "hostile diff", view: "diff", input: {}, result: text("x", { _meta: { "perstack-base/diff": "diff --git " + hostile + "\n@@ -1,99999999 +1,99999999 @@\n" + ("-" + hostile + "\n+" + hostile + "!\n").repeat(200) } }), want: survives },
+    { name: "hostile diff", view: "diff", proxied: true, input: {}, result: text("x", { _meta: { "perstack-base/diff": "diff --git " + hostile + "\n@@ -1,99999999 +1,99999999 @@\n" + ("-" + hostile + "\n+" + hostile + "!\n").repeat(200) } }), want: survives },
     { name: "binary file", ...binary, want: "A binary file." },
     { name: "no diff in the result", view: "diff", input: { file_path: "b.txt", content: "x\n" }, result: text("Wrote 2 bytes to b.txt"), want: ["1 file changed", "written", "b.txt"] },
     { name: "cancelled", view: "diff", input: { path: "b.txt", text: "x" }, cancelled: "Too late.", want: ["Cancelled", "Too late."] },
@@ -216,7 +216,7 @@ async function runs(call, workspace) {
     { name: "still running", ...dev, want: ["still running", "ready", "It waits for input"] },
     { name: "typing", ...look, want: ["type \"hello\\n\"", "hello"] },
     { name: "ended", ...end, want: ["end it", "ended by"] },
-    { name: "pictures", ...drawn, asks: saved, want: ["drawing", "chart.png", "notes.txt", "exit code 0", "This picture cannot be shown"], more: async ({ browser, frame }) => {
+    { name: "pictures", ...drawn, proxied: true, asks: saved, want: ["drawing", "chart.png", "notes.txt", "exit code 0", "This picture cannot be shown"], more: async ({ browser, frame }) => {
       assert.deepEqual(await browser.run("[...document.images].map((i) => [i.alt, i.naturalWidth])", frame), [["out/chart.png", 240]]);
     } },
     { name: "pictures that the client does not hand over", ...drawn, resources: false, want: ["chart.png", "image/png"] },

@@ -63,14 +63,19 @@ func Of(ctx context.Context) *Span {
 	return s
 }
 
+// With returns a context that belongs to s, ctx itself when that is nil.
+func With(ctx context.Context, s *Span) context.Context {
+	if s == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, spanKey{}, s)
+}
+
 // Start begins a span inside of the one that ctx belongs to. Where there is none, it
 // returns ctx and nil.
 func Start(ctx context.Context, name string) (context.Context, *Span) {
 	s := Of(ctx).Start(name)
-	if s == nil {
-		return ctx, nil
-	}
-	return context.WithValue(ctx, spanKey{}, s), s
+	return With(ctx, s), s
 }
 
 // Start begins a span inside of s, also after s has ended.

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -211,11 +212,17 @@ func check(t *testing.T, file, transport string) {
 // wants base64.
 var ids = regexp.MustCompile(`"(traceId|spanId|parentSpanId)":"([0-9a-f]+)"`)
 
+// decode reads a line as the Collector's receiver does, and strictly, as nobody has to.
 func decode(t *testing.T, line string) *tracepb.Span {
 	t.Helper()
 	if !json.Valid([]byte(line)) || !strings.HasSuffix(line, "\n") {
 		t.Fatalf("no JSON: %s", line)
 	}
+	collected, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces([]byte(line))
+	if err != nil {
+		t.Fatalf("the Collector does not read it: %v: %s", err, line)
+	}
+	seen := collected.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	text := ids.ReplaceAllStringFunc(line, func(member string) string {
 		m := ids.FindStringSubmatch(member)
 		raw, err := hex.DecodeString(m[2])
@@ -229,6 +236,10 @@ func decode(t *testing.T, line string) *tracepb.Span {
 		t.Fatalf("%v: %s", err, line)
 	}
 	resource := traces.ResourceSpans[0]
+	span := resource.ScopeSpans[0].Spans[0]
+	if seen.Name() != span.Name || seen.TraceID() != [16]byte(span.TraceId) || seen.SpanID() != [8]byte(span.SpanId) || seen.Attributes().Len() != len(span.Attributes) {
+		t.Errorf("the Collector reads another span: %s", line)
+	}
 	named := map[string]bool{}
 	for _, a := range resource.Resource.Attributes {
 		named[a.Key] = a.Value.GetStringValue() != ""
@@ -236,7 +247,7 @@ func decode(t *testing.T, line string) *tracepb.Span {
 	if !named["service.name"] || !named["service.version"] || !named["service.instance.id"] || resource.ScopeSpans[0].Scope.Name == "" {
 		t.Errorf("whose span is it? %s", line)
 	}
-	return resource.ScopeSpans[0].Spans[0]
+	return span
 }
 
 func text(span *tracepb.Span, key string) string {

@@ -64,6 +64,8 @@ type Command struct {
 	Terminal *Size
 	first    int // bytes kept at the beginning, when not Keep
 
+	trace map[string]string // variables that say to which trace it belongs; nil for none
+
 	Read, Write []string // absolute paths that it may reach besides what every command may
 
 	Timeout     time.Duration // 0 means none

@@ -142,6 +142,7 @@ func (c *confinement) close() {
 type cage struct {
 	jail
 	policy confine.Policy
+	tier   Tier
 	gate   *network.Gate // nil: nothing but what the policy says of the network
 	own    []string      // directories of the server's, which commands read at most
 	made   int64         // what the policy's Changed said
@@ -199,7 +200,7 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cage{made, policy, gate, f.own(), policy.Changed()}, nil
+	return &cage{made, policy, c.decision.tier, gate, f.own(), policy.Changed()}, nil
 }
 
 // own are the directories of the server's that the session's commands come across.

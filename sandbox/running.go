@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/internal/trace"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
@@ -23,6 +24,7 @@ type Running struct {
 	in    *input
 	tty   bool
 	tail  *Tail
+	span  *trace.Span // until it has ended; nil for none
 	ended chan struct{}
 	done  Result    // fixed once ended is closed
 	at    time.Time // when that was
@@ -49,11 +51,13 @@ func (s *Shell) start(ctx context.Context, c Command) (*Running, error) {
 	l := s.c.limits
 	c.Live, c.Stdout, c.Stderr, c.Stdin, c.Timeout = true, true, true, nil, 0
 	c.Keep, c.first, c.Tail = l.OutputLast, l.OutputFirst, &Tail{}
+	ctx, span := beginSpan(ctx, &c)
 	j, err := s.open(ctx, &c)
 	if err != nil {
+		endSpanUnstarted(span)
 		return nil, err
 	}
-	r := &Running{Label: c.Label, shell: s, job: j, out: j.out[0], tty: c.Terminal != nil, tail: c.Tail, ended: make(chan struct{})}
+	r := &Running{Label: c.Label, shell: s, job: j, out: j.out[0], tty: c.Terminal != nil, tail: c.Tail, span: span, ended: make(chan struct{})}
 	r.in = &input{to: j.stdin, most: l.InputBytes}
 	go r.attend(&c)
 	return r, nil
@@ -77,6 +81,7 @@ func (r *Running) attend(c *Command) {
 	res.Stdout = Output{Head: told.First, Tail: told.Last} // for what was refused
 	s.settle(j, &res)
 	res.Stdout = Output{}
+	j.endSpan(r.span, &res, r.Bytes())
 	r.done, r.at = res, time.Now()
 	close(r.ended)
 }

@@ -56,8 +56,10 @@ type job struct {
 // means that it was not started: a *StartError, a *PathError for Dir,
 // ErrEnding, or the cause of a context that ended before.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
+	ctx, span := beginSpan(ctx, &c)
 	j, err := s.open(ctx, &c)
 	if err != nil {
+		endSpanUnstarted(span)
 		return Result{}, err
 	}
 	defer s.active.Done()
@@ -67,6 +69,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	res := s.follow(ctx, j, &c)
 	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
 	s.settle(j, &res)
+	j.endSpan(span, &res, res.Stdout.Total+res.Stderr.Total)
 	return res, nil
 }
 
@@ -175,7 +178,11 @@ func (s *Shell) envFor(c *Command, confined bool) []string {
 	if c.Base != nil {
 		base = s.session.private(c.Base, confined)
 	}
-	return mergeEnv(dropEnv(base, c.Without), c.Env)
+	base = dropEnv(base, c.Without)
+	if c.trace != nil {
+		base = mergeEnv(dropEnv(base, traceNames), c.trace)
+	}
+	return mergeEnv(base, c.Env)
 }
 
 // HostEnv returns a variable as commands get it, but for the private directories

@@ -100,6 +100,10 @@ type Config struct {
 	AllowRead  []string        // absolute paths that commands may read besides
 	AllowWrite []string        // absolute paths that commands may write besides
 
+	// TraceFile is the file that spans are appended to, a line of OTLP/JSON for each; ""
+	// = no spans. It must lie where no command writes.
+	TraceFile string
+
 	Version string       // shown to clients; "" = "dev"
 	Log     *slog.Logger // nil = silent
 	HTTP    *HTTP        // for ServeListener; nil = stdio
@@ -120,6 +124,7 @@ type Server struct {
 	sessions   sessions
 	tasks      *tasks.Registry
 	dispatcher dispatch.Dispatcher
+	traces     traces
 
 	running context.Context // until Close
 	stop    context.CancelFunc
@@ -147,6 +152,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if err := s.openWorkspace(cfg); err != nil {
 		return nil, err
+	}
+	if err := s.traces.open(cfg, s.commands); err != nil {
+		return nil, errors.Join(err, s.commands.Close(), s.env.Files.Close())
 	}
 	s.tasks = tasks.New(cmp.Or(cfg.TaskAfter, DefaultTaskAfter), cmp.Or(cfg.TaskTTL, DefaultTaskTTL))
 	s.running, s.stop = context.WithCancel(context.Background())
@@ -181,7 +189,7 @@ func (s *Server) join(cfg Config) {
 	}
 	s.sessions.commands, s.sessions.skills = s.commands, s.env.Skills
 	s.dispatcher = dispatch.Dispatcher{
-		Router: s.mcp, Tools: &s.lists, Tasks: s.tasks, Identity: identity, Log: cfg.Log,
+		Router: s.mcp, Tools: &s.lists, Tasks: s.tasks, Identity: identity, Log: cfg.Log, Trace: s.traces.tracer,
 		Methods: &methods{lists: &s.lists, skills: skills, extension: cfg.Extension},
 	}
 }
@@ -247,7 +255,7 @@ func (s *Server) Close() error {
 	err := s.commands.Close()
 	s.tasks.Wait(taskEnd)
 	s.sessions.end()
-	return errors.Join(err, s.env.Files.Close())
+	return errors.Join(err, s.env.Files.Close(), s.traces.close())
 }
 
 // drain has commands end, and calls answered: the server is about to end.
@@ -330,5 +338,5 @@ func (s *Server) Call(ctx context.Context, name string, args map[string]any) (*m
 	defer end()
 	var req mcp.CallToolRequest
 	req.Params.Name, req.Params.Arguments = name, args
-	return tool.Handler(tools.WithSession(ctx, session), req)
+	return dispatch.CallTool(tools.WithSession(ctx, session), s.traces.tracer, req, tool.Handler)
 }

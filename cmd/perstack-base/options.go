@@ -33,6 +33,7 @@ type options struct {
 	allow      struct{ read, write []string }
 	logLevel   string
 	logFile    string
+	traceFile  string
 	verbose    bool
 	web        web
 }
@@ -81,6 +82,7 @@ func (o *options) registerSkills(f *pflag.FlagSet) {
 func (o *options) registerLog(f *pflag.FlagSet) {
 	choiceFlag(f, &o.logLevel, "log-level", "LEVEL", logLevels, "warn", "log to standard error from this level on: debug, info, warn or error")
 	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call and connection of commands to FILE: tool or host, duration, outcome, bytes")
+	pathFlag(f, &o.traceFile, "trace-file", "FILE", "append a span of OpenTelemetry, a line of OTLP/JSON, for each request, command and stretch of a skill's run to FILE, which must lie where commands cannot write")
 	f.BoolVar(&o.verbose, "verbose", false, "the same as --log-level info")
 }
 
@@ -98,7 +100,8 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
 		Timeout: o.timeout, TaskAfter: o.taskWait(), TaskTTL: o.taskTTL, PassEnv: o.passEnv, NoCache: o.noCache, Version: buildVersion(), Log: log, HTTP: http,
-		Skills: o.skillDirs(), NoDiscover: o.noDiscover,
+		TraceFile: o.traceFile,
+		Skills:    o.skillDirs(), NoDiscover: o.noDiscover,
 	}, end, err
 }
 

@@ -72,7 +72,9 @@ func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.work != nil {
+		span := s.work.origin.Start(spanCleanup)
 		s.work.dir.Close()
+		span.End()
 		s.work = nil
 	}
 }

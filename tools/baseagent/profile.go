@@ -22,8 +22,7 @@ import (
 var Profile = &tools.Profile{
 	Name:    "baseagent",
 	Summary: "BaseAgent's tools: shell, read, write, patch, search, list, images, and a plan.",
-	Instructions: "Find code with grep_files and list_dir, read it with read_file, and change it with apply_patch. " +
-		"Give shell_command a workdir rather than cd. For work of several steps keep a plan with update_plan.",
+	Instructions: "Find code with grep_files and list_dir, read it with read_file, and change it with apply_patch.",
 	Dialect: dialect{},
 	Tools: []*tools.Tool{
 		applyPatch,

@@ -20,10 +20,10 @@ import (
 
 // Profile is BaseAgent's set of tools.
 var Profile = &tools.Profile{
-	Name:    "baseagent",
-	Summary: "BaseAgent's tools: shell, read, write, patch, search, list, images, and a plan.",
+	Name:         "baseagent",
+	Summary:      "BaseAgent's tools: shell, read, write, patch, search, list, images, and a plan.",
 	Instructions: "Find code with grep_files and list_dir, read it with read_file, and change it with apply_patch.",
-	Dialect: dialect{},
+	Dialect:      dialect{},
 	Tools: []*tools.Tool{
 		applyPatch,
 		grepFiles,

@@ -94,8 +94,8 @@ func TestReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, place := range []string{here, elsewhere, runtime.GOROOT()} {
-		if place != "" && bytes.Contains(first, []byte(place)) {
+	for _, place := range []string{here, elsewhere} {
+		if bytes.Contains(first, []byte(place)) {
 			t.Errorf("the program names the directory %s in which it was built", place)
 		}
 	}

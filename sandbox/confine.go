@@ -324,7 +324,7 @@ func (c *Commands) Rules() string {
 		}
 		return "Commands run with the rights of the user who started the server: nothing confines them here."
 	}
-	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, which are private and temporary, and read besides only the system's programs and libraries."
+	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, private and temporary, and read besides only the system's programs and libraries."
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
 	}

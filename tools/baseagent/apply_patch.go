@@ -11,7 +11,7 @@ import (
 )
 
 type applyPatchIn struct {
-	Patch string `json:"patch" minLength:"1" doc:"The whole patch, from *** Begin Patch to *** End Patch."`
+	Patch string `json:"patch" minLength:"1" doc:"The whole patch."`
 }
 
 const patchFormat = `Create, change, rename and delete several files in one step that happens whole or not at all. The patch:
@@ -22,7 +22,7 @@ const patchFormat = `Create, change, rename and delete several files in one step
 *** Update File: path       then, to rename: *** Move to: new path
 *** End Patch
 
-An update has chunks: a header @@, or @@ and a line of the file that stands above the place (a function, a class; several such headers narrow step by step), then lines that begin with a blank (context), - (removed) or + (added). Give three lines of context before and after each change, and @@ with a line where they do not tell the place. Chunks stand in file order. *** End of File below a chunk ties it to the end of the file. Paths are relative. One patch per call.
+An update has chunks: a header @@, or @@ and a line of the file that stands above the place (a function, a class; several such headers narrow step by step), then lines that begin with a blank (context), - (removed) or + (added). Give three lines of context before and after each change, and @@ with a line where they do not tell the place. Chunks stand in file order. *** End of File below a chunk ties it to the end of the file. One patch per call.
 
 *** Begin Patch
 *** Update File: src/app.py

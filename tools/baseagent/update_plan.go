@@ -10,7 +10,7 @@ import (
 )
 
 type updatePlanIn struct {
-	Steps       []step `json:"steps" also:"plan" doc:"The whole plan, in order; it replaces the last one."`
+	Steps       []step `json:"steps" also:"plan" doc:"The whole plan, in order."`
 	Explanation string `json:"explanation,omitempty" doc:"Why the plan changed."`
 	ListID      string `json:"listId,omitempty" doc:"Which plan; without it a client that has no session starts a new one."`
 }

@@ -11,7 +11,7 @@ import (
 
 type editTextFileIn struct {
 	Path    string `json:"path" minLength:"1" nul:"no" doc:"File to edit."`
-	OldText string `json:"oldText" maxLength:"2000" doc:"Text to replace, exactly as it stands in the file, at most {maxLength} characters. Its first occurrence counts; an empty text means the start of the file."`
+	OldText string `json:"oldText" maxLength:"2000" doc:"Text to replace, exactly as it stands in the file, at most {maxLength} characters. An empty text means the start of the file."`
 	NewText string `json:"newText" maxLength:"2000" doc:"Text to put there, at most {maxLength} characters; an empty text deletes."`
 }
 

@@ -13,7 +13,7 @@ type execCommandIn struct {
 	Cmd         string            `json:"cmd" minLength:"1" nul:"no" doc:"Command line for the shell."`
 	Workdir     string            `json:"workdir" default:"." nul:"no" doc:"Directory to run in, inside the workspace."`
 	Shell       string            `json:"shell,omitempty" nul:"no" doc:"Program that takes -c; bash, where there is none sh."`
-	Env         map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add or replace."`
+	Env         map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add."`
 	TTY         bool              `json:"tty" default:"false" doc:"Run it on a terminal: for REPLs, prompts, editors. Else stdin is a pipe."`
 	Rows        int64             `json:"rows" default:"24" min:"1" max:"1000" doc:"Lines of the terminal."`
 	Cols        int64             `json:"cols" default:"80" min:"1" max:"1000" doc:"Columns of the terminal."`

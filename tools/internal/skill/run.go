@@ -39,14 +39,14 @@ type Run struct {
 // A RunResult is how a command ended, and the files that it left.
 type RunResult struct {
 	Stdout        string         `json:"stdout" doc:"Standard output, its middle cut when long."`
-	Stderr        string         `json:"stderr" doc:"Standard error, its middle cut when long."`
-	ExitCode      int            `json:"exit_code" doc:"The exit code of the shell; -1 after a timeout or a death by signal."`
+	Stderr        string         `json:"stderr" doc:"Standard error, cut likewise."`
+	ExitCode      int            `json:"exit_code" doc:"Of the shell; -1 after a timeout or a signal."`
 	TimedOut      bool           `json:"timed_out" doc:"Whether the timeout ended it."`
 	DurationMS    int64          `json:"duration_ms" doc:"How long it ran."`
 	OutputFiles   []OutputFile   `json:"output_files" doc:"The files that output_files and outputs found."`
 	ArtifactFiles []ArtifactFile `json:"artifact_files,omitempty" doc:"The files that were saved."`
-	StdoutBytes   int64          `json:"stdout_bytes,omitempty" doc:"All bytes of standard output, when it was cut."`
-	StderrBytes   int64          `json:"stderr_bytes,omitempty" doc:"All bytes of standard error, when it was cut."`
+	StdoutBytes   int64          `json:"stdout_bytes,omitempty" doc:"All bytes, when it was cut."`
+	StderrBytes   int64          `json:"stderr_bytes,omitempty" doc:"All bytes, when it was cut."`
 	LimitsHit     []string       `json:"limits_hit,omitempty" doc:"Limits that left something out."`
 	Warnings      []string       `json:"warnings,omitempty" doc:"What went wrong beside the command."`
 }

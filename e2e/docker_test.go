@@ -226,6 +226,18 @@ func rootfs(busybox string) ([]entry, error) {
 
 // load makes an image of a file system.
 func (d *docker) load(image string, all []entry) error {
+	archive, err := tarball(all)
+	if err != nil {
+		return err
+	}
+	cmd := d.command("import", "--change", "LABEL "+imageLabel, "-", image)
+	cmd.Stdin = archive
+	_, err = output(cmd)
+	return err
+}
+
+// tarball is a file system as engines of containers import it.
+func tarball(all []entry) (io.Reader, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, e := range all {
@@ -237,17 +249,11 @@ func (d *docker) load(image string, all []entry) error {
 			h.Typeflag = tar.TypeDir
 		}
 		if err := w.WriteHeader(h); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := w.Write(e.data); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	cmd := d.command("import", "--change", "LABEL "+imageLabel, "-", image)
-	cmd.Stdin = io.Reader(&archive)
-	_, err := output(cmd)
-	return err
+	return &archive, w.Close()
 }

@@ -143,8 +143,16 @@ func dropEnv(env, names []string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(names, name)
+		return slices.ContainsFunc(names, func(drop string) bool { return foldName(drop) == foldName(name) })
 	})
+}
+
+// foldName is a variable's name as the system compares it: on Windows PATH is often called Path.
+func foldName(name string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(name)
+	}
+	return name
 }
 
 // mergeEnv returns base with the variables of set added or replaced.
@@ -152,10 +160,14 @@ func mergeEnv(base []string, set map[string]string) []string {
 	if len(set) == 0 {
 		return base
 	}
+	replaced := make(map[string]bool, len(set))
+	for name := range set {
+		replaced[foldName(name)] = true
+	}
 	env := make([]string, 0, len(base)+len(set))
 	for _, entry := range base {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := set[name]; !replaced {
+		if !replaced[foldName(name)] {
 			env = append(env, entry)
 		}
 	}

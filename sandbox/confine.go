@@ -196,7 +196,7 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	}
 	policy, release := c.policy().With(read, write, "the session's own")
 	defer release()
-	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate})
+	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate, MaxMemory: c.cfg.Quota.MaxMemory})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,8 @@ type Shell struct {
 	nowOnce sync.Once
 	active  sync.WaitGroup
 
-	held registry // what Start has started
+	held   registry // what Start has started
+	ration ration
 
 	mu      sync.Mutex
 	running map[*job]bool
@@ -37,19 +38,22 @@ type Shell struct {
 
 // A job is one command that was started.
 type job struct {
-	tree    tree
-	cage    *cage  // nil: not confined
-	dir     string // where it was started
-	mark    uint64 // what the gate refused before is not its own
-	out     [2]*capture
-	pipes   []*os.File    // our ends; when the command has a terminal, its master
-	held    *os.File      // the other end of that, until the program has ended
-	stdin   *os.File      // what a running command's input goes to
-	number  int           // of the terminal
-	drained chan struct{} // closed when no process holds the pipes any more
-	start   string        // the directory of its Startup, "" for none
-	began   time.Time
-	shared  atomic.Bool // another command of the session ran at some time meanwhile
+	tree     tree
+	cage     *cage  // nil: not confined
+	dir      string // where it was started
+	mark     uint64 // what the gate refused before is not its own
+	out      [2]*capture
+	pipes    []*os.File    // our ends; when the command has a terminal, its master
+	held     *os.File      // the other end of that, until the program has ended
+	stdin    *os.File      // what a running command's input goes to
+	number   int           // of the terminal
+	drained  chan struct{} // closed when no process holds the pipes any more
+	start    string        // the directory of its Startup, "" for none
+	began    time.Time
+	shell    *Shell
+	account  account     // what was counted before it
+	launched atomic.Bool // tree is set
+	shared   atomic.Bool // another command of the session ran at some time meanwhile
 }
 
 // Run runs one command to its end. A command that fails is a Result; an error
@@ -81,7 +85,7 @@ func (s *Shell) open(ctx context.Context, c *Command) (*job, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	j := &job{drained: make(chan struct{}), began: time.Now()}
+	j := &job{shell: s, drained: make(chan struct{}), began: time.Now()}
 	if err := s.begin(j); err != nil {
 		return nil, err
 	}
@@ -151,6 +155,9 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil), dir: c.Dir,
 		owner: &s.session, alone: func() bool { return !j.shared.Load() },
 		over: ctx.Done(), cage: cage}
+	if l.bounds, j.account, err = s.ration.begin(s); err != nil {
+		return noRoom(err)
+	}
 	if l.dir == "" {
 		l.dir = s.c.cfg.Dir
 	}
@@ -235,6 +242,7 @@ func (s *Shell) spawn(j *job, c *Command, l launch) error {
 		j.hangUp()
 		return startError(c, l, err)
 	}
+	j.launched.Store(true)
 	s.connect(j, c)
 	return nil
 }
@@ -336,7 +344,7 @@ func (j *job) refused(stdout, stderr Output) []string {
 // settle completes the result of an ended command and lets go of it, or keeps it
 // until its survivors end.
 func (s *Shell) settle(j *job, res *Result) {
-	res.Refused = j.refused(res.Stdout, res.Stderr) // whatever the exit code: a pipe or "|| true" hides it
+	res.Refused = append(s.ration.reasons(j, res), j.refused(res.Stdout, res.Stderr)...) // whatever the exit code: a pipe or "|| true" hides it
 	res.Duration = time.Since(j.began)
 	over := j.over()
 	s.mu.Lock()
@@ -403,6 +411,7 @@ func (s *Shell) Close() error {
 		s.endLeft(last) // what the last commands left
 	}
 	s.held.close()
+	s.ration.close()
 	s.session.close(s.c.guard)
 	s.c.mu.Lock()
 	delete(s.c.shells, s)

@@ -99,6 +99,7 @@ type Config struct {
 	Network    sandbox.Network // what of the network commands may use; the zero value: nothing
 	AllowRead  []string        // absolute paths that commands may read besides
 	AllowWrite []string        // absolute paths that commands may write besides
+	Quota      sandbox.Quota   // what the commands of one session may use together; the zero value: no bound
 
 	// TraceFile is the file that spans are appended to, a line of OTLP/JSON for each; ""
 	// = no spans. It must lie where no command writes.
@@ -207,7 +208,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	files.Guarded = cfg.Sandbox == sandbox.Isolate
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
-		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Log: cfg.Log,
+		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: cfg.Quota, Log: cfg.Log,
 	})
 	if err != nil {
 		return errors.Join(err, files.Close())

@@ -65,6 +65,7 @@ var kinds = []struct {
 	{is[*sandbox.TooLargeError], TooLarge},
 	{is[*sandbox.NoRoomError], Unavailable},
 	{is[*sandbox.TooManyError], Unavailable},
+	{is[*sandbox.SessionFullError], Unavailable},
 	{is[*sandbox.InputFullError], Unavailable},
 	{is[*sandbox.EndedError], Conflict},
 	{is[*plan.TooLargeError], TooLarge},

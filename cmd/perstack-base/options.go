@@ -31,6 +31,7 @@ type options struct {
 	sandbox    string
 	network    sandbox.Network
 	allow      struct{ read, write []string }
+	quota      sandbox.Quota
 	logLevel   string
 	logFile    string
 	traceFile  string
@@ -70,6 +71,7 @@ func (o *options) registerCommands(f *pflag.FlagSet) {
 	networkFlag(f, &o.network, "network", "what of the network commands can use: deny, allow, or a list of what they reach, over TCP and nothing else: NAME and *.NAME (ports 80 and 443), NAME:PORT, NAME:*, addresses and networks, and -NAME, which they never reach")
 	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
 	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")
+	quotaFlags(f, &o.quota)
 	f.BoolVar(&o.noCache, "no-cache", false, "remove what build tools keep for later with the session; see perstack-base cache")
 	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see these variables although their names look like secrets; `NAMES` may contain *")
 }
@@ -97,7 +99,7 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 	}
 	log, end, err := o.logger()
 	return server.Config{
-		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
+		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: o.quota,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
 		Timeout: o.timeout, TaskAfter: o.taskWait(), TaskTTL: o.taskTTL, PassEnv: o.passEnv, NoCache: o.noCache, Version: buildVersion(), Log: log, HTTP: http,
 		TraceFile: o.traceFile,

@@ -180,11 +180,11 @@ var probeTable = map[string]escape{
 	"abstract-by-longer":     {try: func() error { return posing(unix.SOCK_STREAM, append(abstractAddress(), "\x00x"...)) }},
 	"abstract-by-other-kind": {try: func() error { return posing(unix.SOCK_SEQPACKET, abstractAddress()) }},
 	"netlink-connect": {try: func() error {
-		return netlink(unix.Connect, unix.SockaddrNetlink{Pid: uint32(number("PROBE_NETLINK"))})
+		return steerNetlink(unix.Connect, unix.SockaddrNetlink{Pid: uint32(number("PROBE_NETLINK"))})
 	}, root: true},
-	"netlink-group": {try: func() error { return netlink(unix.Connect, unix.SockaddrNetlink{Groups: 1}) }, root: true},
+	"netlink-group": {try: func() error { return steerNetlink(unix.Connect, unix.SockaddrNetlink{Groups: 1}) }, root: true},
 	"netlink-bind": {try: func() error { // a group that only administrators may listen to
-		return netlink(unix.Bind, unix.SockaddrNetlink{Groups: 1 << (unix.RTNLGRP_IPV4_MROUTE_R - 1)})
+		return steerNetlink(unix.Bind, unix.SockaddrNetlink{Groups: 1 << (unix.RTNLGRP_IPV4_MROUTE_R - 1)})
 	}, root: true},
 	"tcp":          {try: dialTo("tcp", "PROBE_TCP")},
 	"tcp6-mapped":  {try: tcpMapped},

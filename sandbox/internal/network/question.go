@@ -36,6 +36,25 @@ func (g *Gate) AnswerNow(query []byte, size int) (answer []byte, ok bool) {
 	return g.answer(g.ctx, query, size, g.lookups.remembered)
 }
 
+// AnswerNone answers a DNS query where the network is closed: there is no name but
+// localhost. It returns nil for what is no query.
+func AnswerNone(query []byte, size int) []byte {
+	q, ok := readQuestion(query)
+	if !ok {
+		return nil
+	}
+	if size > 0 {
+		size = min(size, q.most)
+	}
+	switch {
+	case q.code != dnsmessage.RCodeSuccess:
+		return q.answer(reply{code: q.code}, size)
+	case isLocalhost(canonicalName(q.asked[0].Name.String())):
+		return q.answer(localhost(q.asked[0].Type), size)
+	}
+	return q.answer(blockedName, size)
+}
+
 // A finder has the addresses of a name. It is not ok where these are not known yet.
 type finder func(asked) (f found, ok bool)
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -190,7 +191,7 @@ var probeTable = map[string]escape{
 	"tcp6-mapped":  {try: tcpMapped},
 	"tcp-listen":   {try: listenEverywhere},
 	"tcp-autobind": {try: autobind},
-	"udp":          {try: func() error { return sendTo(inet("PROBE_TCP"), unix.AF_INET, unix.SOCK_DGRAM) }},
+	"udp":          {try: sendUDP}, // on loopback it comes to the session's own: TestDatagramsStayInside
 	"fast-open":    {try: fastOpen},
 	"mptcp":        {try: socketOnly(unix.AF_INET, unix.SOCK_STREAM, protoMPTCP)},
 	"raw":          {try: socketOnly(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), root: true},
@@ -343,7 +344,21 @@ func unixPair(name string) error {
 	if err != nil {
 		return err
 	}
-	return exists(unix.Sendto(p[0], []byte("x"), 0, &unix.SockaddrUnix{Name: name}), unix.EISCONN)
+	if err := unix.Sendto(p[0], []byte("x"), 0, &unix.SockaddrUnix{Name: name}); err != nil {
+		return err
+	}
+	if n, _, err := unix.Recvfrom(p[1], make([]byte, 1), unix.MSG_DONTWAIT); err == nil && n == 1 {
+		return errors.New("it came to the other end")
+	}
+	return nil
+}
+
+func sendUDP() error {
+	at, err := netip.ParseAddr(os.Getenv("PROBE_OWN"))
+	if err != nil {
+		return err
+	}
+	return sendTo(&unix.SockaddrInet4{Addr: at.As4(), Port: 9}, unix.AF_INET, unix.SOCK_DGRAM)
 }
 
 func tcpMapped() error {

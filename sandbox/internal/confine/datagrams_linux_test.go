@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -361,8 +362,13 @@ func TestDatagramsOfTheSession(t *testing.T) {
 	})
 	t.Run("outside", func(t *testing.T) { // the test asks for what there is
 		p := newPlace(t)
-		p.sh(t, nil, serve)
-		defer func() { must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600)) }()
+		echo := exec.Command(exe)
+		echo.Dir, echo.Env = p.ws, append(os.Environ(), probeVar+"=udp-echo")
+		must(t, echo.Start())
+		defer func() {
+			must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
+			must(t, echo.Wait())
+		}()
 		if r := p.do(t, nil, ask, exe); r.err != nil {
 			t.Error(r.err, r.out)
 		}

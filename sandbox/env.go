@@ -50,6 +50,14 @@ var noNetwork = []string{
 	"BUNDLE_RETRY=0", "GIT_TERMINAL_PROMPT=0",
 }
 
+// fewRetries has tools that ask for a name which no rule permits give up within a few
+// seconds. A try or two more are for what is permitted, and fails for once.
+var fewRetries = []string{
+	"npm_config_fetch_retry_mintimeout=200", "npm_config_fetch_retry_maxtimeout=1000", "npm_config_update_notifier=false",
+	"PIP_RETRIES=2", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=1", "CARGO_NET_RETRY=1",
+	"YARN_HTTP_RETRY=1", "YARN_ENABLE_TELEMETRY=0", "BUNDLE_RETRY=1", "GIT_TERMINAL_PROMPT=0",
+}
+
 // addMissing adds the variables that env does not have, in any case.
 func addMissing(env, more []string) []string {
 	for _, entry := range more {
@@ -81,8 +89,11 @@ func hostEnv(cfg Config, confined bool) []string {
 	}
 	if confined { // HOME is private then
 		base = addToolHomes(base, !cfg.Network.Closed())
-		if cfg.Network.Closed() {
+		switch {
+		case cfg.Network.Closed():
 			base = addMissing(base, noNetwork)
+		case !cfg.Network.Open():
+			base = addMissing(base, fewRetries)
 		}
 	}
 	return base

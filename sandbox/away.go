@@ -30,6 +30,9 @@ type berth struct {
 // Places are what commands reach in a container besides the workspace.
 type Places struct{ Read, Write []string }
 
+// Contained reports whether commands run in a container.
+func (s *Shell) Contained() bool { return s != nil && s.away != nil }
+
 // Mount says what commands of the session reach besides the workspace where they run
 // in a container, which has to be known before there is one. own: the container is
 // the session's own. It does nothing elsewhere.

@@ -49,7 +49,7 @@ type Command struct {
 
 	Env     map[string]string // added to the base environment, and wins
 	Without []string          // names that are taken out of the base environment
-	Only    []string          // the only names that are taken from it; nil: all
+	Only    []string          // the only names that are kept of either; nil: all
 	Startup *Startup          // what the program reads first; may be nil
 	Base    []string          // instead of the host's filtered environment; only TMPDIR and a private HOME are added
 

@@ -153,7 +153,7 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 	if exists("/sys/fs/selinux/enforce") {
 		args = append(args, "--security-opt", "label=disable") // the files are the user's, not the engine's to label
 	}
-	for _, m := range append(mounts{{b.tree, b.tree, true}}, b.mounts...) {
+	for _, m := range append(mounts{{b.tree, b.tree, true, false}}, b.mounts...) {
 		args = append(args, "--mount", m.flag())
 	}
 	program := runnerName
@@ -167,7 +167,7 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 				Way: "Ask the user to start perstack-base again.", Err: err}
 		}
 		program = runnerPath
-		args = append(args, "--mount", bindMount{own, runnerPath, false}.flag())
+		args = append(args, "--mount", bindMount{from: own, at: runnerPath}.flag())
 	}
 	return append(args, "--entrypoint", program, cfg.Container.Image, RunnerCommand), nil
 }

@@ -16,6 +16,7 @@ type bindMount struct {
 	from  string // links resolved
 	at    string
 	write bool
+	every bool // every command may write there, not only those that are told to
 }
 
 // mountsFor are those of a container whose session reaches some places besides what
@@ -24,24 +25,24 @@ func (f *fleet) mountsFor(more ...Places) mounts {
 	cfg := f.c.cfg
 	policy := f.c.confinement.policy()
 	repo := f.c.confinement.repo
-	all := append([]Places{{cfg.AllowRead, cfg.AllowWrite}, {repo.read, slices.Sorted(maps.Keys(repo.write))}}, more...)
+	every := []Places{{cfg.AllowRead, cfg.AllowWrite}, {repo.read, slices.Sorted(maps.Keys(repo.write))}}
 	if cache := f.cache(); cache != nil {
-		all = append(all, Places{nil, []string{cache.Dir()}})
+		every = append(every, Places{nil, []string{cache.Dir()}})
 	}
-	m := mounts{{cfg.Dir, cfg.Dir, true}}
-	for _, places := range all {
+	m := mounts{{cfg.Dir, cfg.Dir, true, true}}
+	for i, places := range append(every, more...) {
 		for _, path := range places.Write {
-			m = m.add(policy, path, true)
+			m = m.add(policy, path, true, i < len(every))
 		}
 		for _, path := range places.Read {
-			m = m.add(policy, path, false)
+			m = m.add(policy, path, false, false)
 		}
 	}
 	return m.tidy()
 }
 
 // add adds a place that exists, unless commands decide what it leads to.
-func (m mounts) add(policy confine.Policy, path string, write bool) mounts {
+func (m mounts) add(policy confine.Policy, path string, write, every bool) mounts {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
 	decides := path
@@ -51,7 +52,7 @@ func (m mounts) add(policy confine.Policy, path string, write bool) mounts {
 	if err != nil || !filepath.IsAbs(path) || !policy.Safe(decides) {
 		return m
 	}
-	return append(m, bindMount{real, path, write})
+	return append(m, bindMount{real, path, write, every})
 }
 
 // tidy sorts mounts, those that lie in another one behind it, and leaves out what the
@@ -102,10 +103,10 @@ func (m mounts) cover(needs Places) bool {
 		!slices.ContainsFunc(needs.Write, func(path string) bool { return !has(path, true) })
 }
 
-// writable are the places that commands may write.
+// writable are the places that every command may write.
 func (m mounts) writable() (paths []string) {
 	for _, one := range m {
-		if one.write {
+		if one.every {
 			paths = append(paths, one.at)
 		}
 	}

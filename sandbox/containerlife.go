@@ -30,6 +30,8 @@ type container struct {
 	conn  *remoteConn
 	tree  string
 
+	welcome *remote.Welcome // the runner's, once it runs
+
 	process *os.Process // the engine's command
 
 	ended chan struct{} // closed when nothing of it is left
@@ -102,7 +104,7 @@ func (b *container) start() (*exec.Cmd, error) {
 		}
 		return nil, f.engine.failed(f.c.cfg.Container.Image, b.words.String(), b.last)
 	}
-	b.conn = conn
+	b.conn, b.welcome = conn, welcome
 	if err := f.judge(welcome, canary); err != nil {
 		conn.fail(err)
 		return cmd, err

@@ -55,6 +55,9 @@ type fleet struct {
 const idleTime = 10 * time.Minute
 
 func newFleet(c *Commands) (*fleet, error) {
+	if len(c.cfg.Network.Rules()) > 0 && c.cfg.Sandbox == Off {
+		return nil, errors.New("--sandbox off leaves nobody in a container to keep the rules of --network; take --network deny or allow, or another --sandbox")
+	}
 	e, err := findEngine(c.cfg.Container.Engine)
 	if err != nil {
 		return nil, err
@@ -230,10 +233,6 @@ func (f *fleet) newTree() (path, canary string, err error) {
 	}
 	return path, canary, err
 }
-
-// Container is the name of the image that commands run in containers of; "" when they
-// run on this machine.
-func (c *Commands) Container() string { return c.cfg.Container.Image }
 
 // errEndedMeanwhile: a container was ended before it ran.
 var errEndedMeanwhile = errors.New("it was ended before it had begun")

@@ -225,6 +225,9 @@ func (c *confinement) refuse() error {
 // WhenUnconfined has tell called once when commands are not confined: now, where
 // that is certain without trying, or as soon as it turns out at the first use.
 func (c *Commands) WhenUnconfined(tell func(why string)) {
+	if c.fleet != nil {
+		return // the container confines them
+	}
 	if err := c.confinement.foreseen(); err != nil {
 		tell(err.Error())
 		return

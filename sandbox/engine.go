@@ -27,6 +27,7 @@ type engine struct {
 
 	mu       sync.Mutex
 	looked   bool
+	version  string // as it says
 	podman   bool
 	rootless bool // its root is this user
 	foreign  bool // its machine does not run this program
@@ -96,6 +97,7 @@ func (e *engine) look(ctx context.Context) error {
 	if err != nil {
 		return e.failed("", said, err.Error())
 	}
+	e.version, _, _ = strings.Cut(clipped(out), "\n")
 	if e.podman = strings.Contains(strings.ToLower(out), "podman"); e.podman {
 		e.rootless = os.Getuid() > 0
 		e.foreign = runtime.GOOS != "linux"

@@ -286,8 +286,10 @@ func (l *lastLines) String() string {
 }
 
 // last is the last line that says something.
-func (l *lastLines) last() string {
-	lines := strings.FieldsFunc(l.String(), func(r rune) bool { return r == '\n' || r == '\r' })
+func (l *lastLines) last() string { return lastLine(l.String()) }
+
+func lastLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
 		line := strings.TrimSpace(lines[i])
 		if line != "" && !strings.HasPrefix(line, "Run 'docker") && !strings.HasPrefix(line, "See 'docker") {

@@ -43,8 +43,7 @@ func findEngine(command string) (*engine, error) {
 	command = cmp.Or(command, DefaultEngine)
 	path, err := exec.LookPath(command)
 	if err != nil {
-		return nil, &ContainerError{What: fmt.Sprintf("--container needs the command %s, which was not found", command),
-			Way: "Install it, or name another one with --container-engine, as in --container-engine podman.", Err: ErrNoEngine}
+		return nil, &ContainerError{What: fmt.Sprintf("--container needs the command %s, which was not found; install it, or name another one with --container-engine, as in --container-engine podman", command), Err: ErrNoEngine}
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func (e *engine) look(ctx context.Context) error {
 	}
 	out, said, err := e.ask(ctx, "--version")
 	if err != nil {
-		return e.failed("", said, err.Error())
+		return e.failed("", said, cmp.Or(lastLine(said), err.Error()))
 	}
 	e.version, _, _ = strings.Cut(clipped(out), "\n")
 	if e.podman = strings.Contains(strings.ToLower(out), "podman"); e.podman {
@@ -106,7 +105,7 @@ func (e *engine) look(ctx context.Context) error {
 	}
 	out, said, err = e.ask(ctx, "info", "--format", "{{.OSType}} {{.Architecture}} {{.SecurityOptions}}")
 	if err != nil || strings.HasPrefix(out, "  ") {
-		return e.failed("", said, fmt.Sprint(err))
+		return e.failed("", said, cmp.Or(lastLine(said), fmt.Sprint(err)))
 	}
 	words := strings.Fields(out)
 	if len(words) >= 2 {

@@ -17,7 +17,7 @@ var engineFaults = []struct {
 	{regexp.MustCompile(`(?i)permission denied.*(docker daemon|docker\.sock|\.sock)|\.sock.*permission denied`),
 		"this user may not use the daemon of ENGINE",
 		"Ask the user to give it the right (for docker: sudo usermod -aG docker $USER, and to log in again), or to take an engine without a daemon: --container-engine podman."},
-	{regexp.MustCompile(`(?i)cannot connect to|error during connect|is the docker daemon running|connection refused|no such host|dial unix`),
+	{regexp.MustCompile(`(?i)cannot connect to|error during connect|is the docker daemon running|failed to connect to the docker API|unable to connect to podman`),
 		"the daemon of ENGINE does not answer",
 		"Ask the user to start it (for docker: sudo systemctl start docker), and to look at ENGINE info."},
 	{regexp.MustCompile(`(?i)no matching manifest|image operating system|does not match the (detected|specified|expected)|exec format error|wrong architecture|no image found in (manifest list|image index) for`),

@@ -321,3 +321,12 @@ func TestInContainerPlainUser(t *testing.T) {
 		}
 	})
 }
+
+// TestInContainerSkillrun talks with the example: containers change nothing of it.
+func TestInContainerSkillrun(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e *engine) {
+		e.need(t, busyboxImage)
+		saidAll(t, skillrun(t, shellSkills, "-executor", "container", "-image", busyboxImage, "-engine", e.path),
+			append(shellAnswers, "in a container of "+busyboxImage)...)
+	})
+}

@@ -127,6 +127,12 @@ func (c *confinement) policy() confine.Policy {
 	return c.looked
 }
 
+// repositoryEnv is env with what git needs of the workspace's repository.
+func (c *confinement) repositoryEnv(env []string) []string {
+	c.policy()
+	return c.repo.env(env, c.cfg.Dir)
+}
+
 // close lets go of the policy. No session is left.
 func (c *confinement) close() {
 	if dir, cage := c.first(); cage != nil {

@@ -82,6 +82,15 @@ func (m Mode) tiers() []Tier {
 	return []Tier{Namespaces, Threads}
 }
 
+// tiers are those of the mode, but in a container, which forbids namespaces, auto does
+// not try them.
+func (c *confinement) tiers() []Tier {
+	if c.cfg.inside != nil && c.cfg.Sandbox == Auto {
+		return []Tier{Threads}
+	}
+	return c.cfg.Sandbox.tiers()
+}
+
 // proof reports whether a mode refuses commands unless a self-test has passed.
 func (m Mode) proof() bool { return m == Strict || m == Landlock || m == Isolate }
 
@@ -144,7 +153,7 @@ func (c *confinement) decide(d *decision) error {
 // proven if asked, and tells why the tiers before that one do not.
 func (c *confinement) take(d *decision, dir *sessionDir, proof bool) (failed error) {
 	d.others = nil
-	for _, d.tier = range c.cfg.Sandbox.tiers() {
+	for _, d.tier = range c.tiers() {
 		cage, err := c.try(dir, proof)
 		if err == nil {
 			d.dir, d.cage = dir, cage

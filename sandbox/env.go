@@ -68,10 +68,7 @@ func addMissing(env, more []string) []string {
 func hostEnv(cfg Config, confined bool) []string {
 	base := FilterEnv(cfg.Env, cfg.PassEnv)
 	if confined && !cfg.Network.Open() {
-		base = slices.DeleteFunc(base, func(entry string) bool {
-			name, _, _ := strings.Cut(entry, "=")
-			return proxyName.MatchString(name)
-		})
+		base = withoutProxies(base)
 	}
 	base = addUser(base)
 	if _, ok := getenv(base, "HOME"); !ok && !confined {
@@ -86,6 +83,14 @@ func hostEnv(cfg Config, confined bool) []string {
 		}
 	}
 	return base
+}
+
+// withoutProxies takes the variables that name proxies out of env.
+func withoutProxies(env []string) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return proxyName.MatchString(name)
+	})
 }
 
 // addUser sets who the user is where the host does not say it.
@@ -144,6 +149,17 @@ func dropEnv(env, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(names, name)
+	})
+}
+
+// keepEnv returns the named variables of env; all of it where nil names them.
+func keepEnv(env, names []string) []string {
+	if names == nil {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(names, name)
 	})
 }
 

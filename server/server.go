@@ -92,10 +92,11 @@ type Config struct {
 	Skills     []string // directories to look for trusted skills in
 	NoDiscover bool     // look nowhere else
 
-	Sandbox    sandbox.Mode    // how far commands are confined
-	Network    sandbox.Network // what of the network commands may use; the zero value: nothing
-	AllowRead  []string        // absolute paths that commands may read besides
-	AllowWrite []string        // absolute paths that commands may write besides
+	Sandbox    sandbox.Mode      // how far commands are confined
+	Container  sandbox.Container // in which they run; the zero value: in none
+	Network    sandbox.Network   // what of the network commands may use; the zero value: nothing
+	AllowRead  []string          // absolute paths that commands may read besides
+	AllowWrite []string          // absolute paths that commands may write besides
 
 	Version string       // shown to clients; "" = "dev"
 	Log     *slog.Logger // nil = silent
@@ -196,7 +197,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	files.Guarded = cfg.Sandbox == sandbox.Isolate
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
-		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Log: cfg.Log,
+		Sandbox: cfg.Sandbox, Container: cfg.Container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Log: cfg.Log,
 	})
 	if err != nil {
 		return errors.Join(err, files.Close())

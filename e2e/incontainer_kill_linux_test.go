@@ -239,11 +239,13 @@ func TestInContainerReconciles(t *testing.T) {
 			if id == live {
 				continue
 			}
-			args := []string{"run", "-d", "--network", "none", "-v", dir + ":" + dir}
+			name := strings.TrimPrefix(e.inspect(t, id, "{{.Name}}"), "/")
+			name = name[:strings.LastIndex(name, "-")+1] + "0123456789ab" // one of the same server
+			args := []string{"run", "-d", "--network", "none", "-v", dir + ":" + dir, "--name", name}
 			for label := range strings.FieldsSeq("perstack-base.workspace perstack-base.session perstack-base.server") {
 				args = append(args, "--label", label+"="+e.inspect(t, id, `{{index .Config.Labels "`+label+`"}}`))
 			}
-			out, err := e.run(append(args, busyboxImage, "sleep", "600")...)
+			out, err := e.run(append(args, busyboxImage, "sh", "-c", "trap exit TERM; sleep 600 & wait")...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -352,38 +354,45 @@ func TestInContainerRefusals(t *testing.T) {
 			}
 			out, _, code := cli(t, dir, nil, "doctor", "--container", c.image, "--container-engine", c.engine.path)
 			if code == 0 || !strings.Contains(out, c.want[len(c.want)-1]) {
-				t.Errorf("doctor: exit code %d, %s", code, out)
+				t.Errorf("doctor: exit code %d, %.300s", code, out)
 			}
 		})
 	}
 }
 
 // TestInContainerElsewhere: a daemon that does not see the workspace is no engine for
-// it, and that is said before a command runs in an empty directory.
+// it, and that is said before a command runs in another directory.
 func TestInContainerElsewhere(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t, "docker")
 	e.need(t, busyboxImage)
-	// The client goes to the same daemon, but what it asks to be mounted is
-	// another directory of the same name: the daemon's own, below its root.
-	dir := workspace(t)
-	elsewhere := filepath.Join(t.TempDir(), "empty")
-	if err := os.Mkdir(elsewhere, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	remote, err := newEngine("docker", `for a; do
-	case $a in *`+dir+`:*|*source=`+dir+`,*|*src=`+dir+`,*) a=$(printf %s "$a" | sed 's,`+dir+`\([:,]\),`+elsewhere+`\1,') ;; esac
+	empty := t.TempDir()
+	for name, source := range map[string]string{"other directories": empty, "no directories": filepath.Join(empty, "none")} {
+		t.Run(name, func(t *testing.T) {
+			// What the client asks to be mounted, but for the server's program, is of
+			// the daemon's machine, and that is another one.
+			remote, err := newEngine("docker", `for a; do
+	case $a in type=bind,source=*,target=/.perstack-base*) ;;
+	type=bind,source=*) a=type=bind,source=`+source+`,${a#*,*,} ;; esac
 	set -- "$@" "$a"; shift
 done
 exec `+e.path+` "$@"`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := start(t, dir, remote.flags(busyboxImage)...)
-	c.initialize()
-	result, err := c.call("exec", run("echo ran"))
-	if err != nil || !result.IsError || !strings.Contains(text(t, result), `"code":"unavailable"`) || !strings.Contains(text(t, result), "workspace") {
-		t.Errorf("with a daemon that sees another directory: %s (%v)", text(t, result), err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := workspace(t)
+			c := start(t, dir, remote.flags(busyboxImage)...)
+			c.initialize()
+			result, err := c.call("exec", run("echo ran > made; echo ran"))
+			got := text(t, result)
+			if err != nil || !result.IsError || !strings.Contains(got, `"code":"unavailable"`) || !strings.Contains(got, "does not see the files of this server") {
+				t.Errorf("with a daemon of another machine: %s (%v)", got, err)
+			}
+			if exists(filepath.Join(empty, "made")) {
+				t.Error("the command ran")
+			}
+			e.none(t, dir)
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ type container struct {
 	err   error         // why it cannot
 	conn  *remoteConn
 	tree  string
+
+	process *os.Process // the engine's command
 
 	ended chan struct{} // closed when nothing of it is left
 	last  string        // its last words
@@ -88,6 +91,7 @@ func (b *container) start() (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, f.engine.notStarted(err)
 	}
+	b.process = cmd.Process
 	hangUp := sync.OnceFunc(func() { _ = in.Close() })
 	conn, welcome, err := dialRunner(ctx, out, in, hangUp, f.hello(b), f.c.limits)
 	if err != nil {

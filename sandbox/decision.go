@@ -85,7 +85,7 @@ func (m Mode) tiers() []Tier {
 // tiers are those of the mode, but in a container, which forbids namespaces, auto does
 // not try them.
 func (c *confinement) tiers() []Tier {
-	if c.cfg.inside != nil && c.cfg.Sandbox == Auto {
+	if c.cfg.inside != nil && (c.cfg.Sandbox == Auto || c.cfg.Sandbox == "") {
 		return []Tier{Threads}
 	}
 	return c.cfg.Sandbox.tiers()

@@ -217,13 +217,17 @@ func (call *remoteCall) take(m *remote.Message) error {
 	case remote.TypeStarted:
 		call.mark(0, call.began)
 	case remote.TypeResult:
-		if !call.over[1] {
-			call.result = m.Result
+		if call.over[1] {
+			return nil
+		}
+		// Complete before the end is told: from then on others read the result.
+		call.result = m.Result
+		if call.out == nil {
+			if err := call.complete(); err != nil {
+				return err
+			}
 		}
 		call.mark(1, call.ended)
-		if call.out == nil {
-			return call.complete()
-		}
 	case remote.TypeFault:
 		if !call.over[1] {
 			call.fault = m.Fault

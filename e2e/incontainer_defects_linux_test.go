@@ -98,8 +98,14 @@ func durationIsTrue(t *testing.T, e *engine) {
 	}
 }
 
+// knowsLimits tells whether the binary has the flags of limits.
+func knowsLimits(t *testing.T) bool {
+	_, complaint, _ := cli(t, workspace(t), nil, "serve", "--max-memory", "64M", "--help")
+	return !strings.Contains(complaint, "unknown flag")
+}
+
 func limitsAreKept(t *testing.T, e *engine) {
-	if _, help, _ := cli(t, workspace(t), nil, "serve", "--max-memory", "64M", "--help"); strings.Contains(help, "unknown flag") {
+	if !knowsLimits(t) {
 		t.Skip("this binary has no --max-memory")
 	}
 	dir := workspace(t)

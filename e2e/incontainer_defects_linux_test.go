@@ -149,9 +149,10 @@ func sessionsAreApart(t *testing.T, e *engine) {
 	a, b := visit(s, false), visit(s, false)
 	a.initialize()
 	b.initialize()
-	a.said("echo mine > /tmp/mine; sleep 300 & echo $! > theirs")
-	if got := b.said("ls /tmp; kill -9 $(cat theirs) 2>&1 | grep -c -i -E 'no such|permitted'; ps | grep -c 'sleep [3]00'; true"); !strings.HasSuffix(got, "0") || strings.Contains(got, "mine") {
-		t.Errorf("one session finds of another: %s", got)
+	const look = "ls /tmp | grep -c '^mine$'; ps | grep -c 'sleep [3]00'; true"
+	a.said("echo mine > /tmp/mine; sleep 300 > /dev/null 2>&1 &")
+	if own, others := a.said(look), b.said(look); own != "1\n1" || others != "0\n0" {
+		t.Errorf("a session finds %q of its own and %q of another's", own, others)
 	}
 	for _, v := range []*visitor{a, b} {
 		for what, line := range map[string]string{

@@ -220,6 +220,7 @@ func (call *remoteCall) take(m *remote.Message) error {
 		if call.over[1] {
 			return errors.New("a runner told two ends of a command")
 		}
+		// Complete before the end is told: from then on others read the result.
 		call.result = m.Result
 		if call.out == nil {
 			if err := call.complete(); err != nil {

@@ -26,7 +26,7 @@ var engineFaults = []struct {
 	{regexp.MustCompile(`(?i)"?perstack-base"?: executable file not found|stat /?perstack-base`),
 		"the containers of ENGINE run on another kind of machine than this server, and the image IMAGE has no perstack-base on its PATH",
 		"Ask the user to add perstack-base of the same version to the image, or to use an engine on this machine."},
-	{regexp.MustCompile(`(?i)bind source path does not exist|statfs .*no such file|error (while )?creating mount source|invalid mount config|mounts denied|not shared from`),
+	{regexp.MustCompile(`(?i)bind source path does not exist|statfs .*no such file|error (while )?creating mount source|error mounting .*(read-only file system|no such file|not a directory)|invalid mount config|mounts denied|not shared from`),
 		"", ""}, // see blind
 	{regexp.MustCompile(`(?i)invalid reference format|repository name must be|invalid reference`),
 		"\"IMAGE\" is not the name of an image", "Ask the user to name one with --container, as in --container python:3.12-slim."},

@@ -213,20 +213,23 @@ const (
 func (b *container) finish(cmd *exec.Cmd) string {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	timer := time.NewTimer(endTime)
-	defer timer.Stop()
-	var err error
-	silent := b.conn != nil && errors.Is(b.conn.err, errSilent)
-	if !silent {
-		select {
-		case err = <-done:
-			return b.lastWordsOf(err)
-		case <-timer.C:
-		}
+	patience := endTime
+	switch {
+	case b.conn == nil && b.ctx.Err() != nil: // it may be fetching an image, and hears nothing
+		patience = time.Second
+	case b.conn != nil && errors.Is(b.conn.err, errSilent):
+		patience = 0
 	}
-	b.fleet.engine.remove(b.name)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return b.lastWordsOf(err)
+	case <-timer.C:
+	}
 	_ = cmd.Process.Kill()
 	<-done
+	b.fleet.engine.remove(b.name)
 	return b.lastWordsOf(b.conn.reason())
 }
 

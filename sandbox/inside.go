@@ -34,7 +34,7 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	}
 	cfg := Config{
 		Dir: string(h.Workspace), Sandbox: Mode(h.Sandbox), Network: network, NoCache: true,
-		Env: addMissing(os.Environ(), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
+		Env: addMissing(withoutEnginesProxies(os.Environ(), network), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
 		AllowRead: []string{"/"}, AllowWrite: append([]string{"/tmp"}, remote.Strings(h.Write)...),
 		inside: &inside{string(h.Tree), string(h.Cache), filesOf(h.Settings), string(h.Home)},
 	}
@@ -42,6 +42,16 @@ func insideConfig(h *remote.Hello) (Config, error) {
 		cfg.AllowWrite = append(cfg.AllowWrite, cfg.inside.cache)
 	}
 	return cfg, json.Unmarshal(h.Limits, &cfg.Limits)
+}
+
+// withoutEnginesProxies takes out the proxies that engines add to an image's
+// environment: those that lead around the rules for the network, and those that
+// tell a password.
+func withoutEnginesProxies(env []string, network Network) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
+		name, value, _ := strings.Cut(entry, "=")
+		return proxyName.MatchString(name) && (!network.Open() || passwordInURL.MatchString(value))
+	})
 }
 
 // equip fills the HOME of a session and returns the environment that leads tools to

@@ -62,7 +62,7 @@ func (b *container) open() {
 	}
 }
 
-// start has the engine run the container, and waits for its runner.
+// start has the engine run the container, and looks at what its runner says.
 func (b *container) start() (*exec.Cmd, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, makeTime)
 	defer cancel()
@@ -76,6 +76,24 @@ func (b *container) start() (*exec.Cmd, error) {
 		return nil, err
 	}
 	f.c.guard.dirBegins(b.tree)
+	cmd, err := b.run(ctx)
+	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" && !f.bare.Swap(true) && b.mounts.git() {
+		b.conn.fail(errEndedMeanwhile) // once more, with the repository read only
+		b.finish(cmd)
+		b.name = newContainerName()
+		cmd, err = b.run(ctx)
+	}
+	if err == nil {
+		if err = f.judge(b.welcome, canary); err != nil {
+			b.conn.fail(err)
+		}
+	}
+	return cmd, err
+}
+
+// run has the engine run the container, and waits for its runner.
+func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
+	f := b.fleet
 	args, err := f.runArgs(b)
 	if err != nil {
 		return nil, err
@@ -105,10 +123,6 @@ func (b *container) start() (*exec.Cmd, error) {
 		return nil, f.engine.failed(f.c.cfg.Container.Image, b.words.String(), b.last)
 	}
 	b.conn, b.welcome = conn, welcome
-	if err := f.judge(welcome, canary); err != nil {
-		conn.fail(err)
-		return cmd, err
-	}
 	return cmd, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
@@ -38,7 +39,9 @@ type fleet struct {
 	c      *Commands
 	engine *engine
 	cache  func() *Cache // of the workspace, for this image; nil for none
+	treeAt func(tree string) string
 
+	bare  atomic.Bool // inside, nothing but the container confines commands
 	sweep sync.Once
 	ctx   context.Context // until close
 	stop  context.CancelFunc
@@ -62,7 +65,7 @@ func newFleet(c *Commands) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{c: c, engine: e, all: map[*container]bool{}}
+	f := &fleet{c: c, engine: e, treeAt: treeInside, all: map[*container]bool{}}
 	f.cache = sync.OnceValue(f.openCache)
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
@@ -204,7 +207,7 @@ func (f *fleet) hello(b *container) *remote.Hello {
 		env = withoutProxies(env)
 	}
 	h := &remote.Hello{
-		Version: remote.Version, Workspace: remote.Raw(cfg.Dir), Tree: remote.Raw(b.tree), Sandbox: string(cfg.Sandbox), Network: cfg.Network.String(),
+		Version: remote.Version, Workspace: remote.Raw(cfg.Dir), Tree: remote.Raw(f.treeAt(b.tree)), Sandbox: string(cfg.Sandbox), Network: cfg.Network.String(),
 		Write: remote.Raws(b.mounts.writable()), Env: remote.Raws(hostVariables(env)), Limits: jsonOf(f.c.limits), Home: homeInside,
 	}
 	if cache := f.cache(); cache != nil {
@@ -215,6 +218,10 @@ func (f *fleet) hello(b *container) *remote.Hello {
 	}
 	return h
 }
+
+// treeInside is where a container has that: not in /tmp, where every command may
+// write, for commands read of it what others are started with.
+func treeInside(tree string) string { return "/" + filepath.Base(tree) }
 
 // newTree makes the directory in which sessions of a container have theirs, with the
 // canary, and returns what that says.

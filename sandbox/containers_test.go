@@ -60,8 +60,8 @@ func TestErrorsCrossTheWire(t *testing.T) {
 func TestMounts(t *testing.T) {
 	dir := t.TempDir()
 	m := mounts{
-		{dir, "/w", true, true}, {dir + "/in", "/w/in", false, false}, {dir + "/other", "/w/out", false, false},
-		{"/r", "/r", false, false}, {"/r/work", "/r/work", true, false}, {"/r/lib", "/r/lib", false, false}, {"/r", "/r", false, false},
+		{from: dir, at: "/w", write: true, every: true}, {from: dir + "/in", at: "/w/in"}, {from: dir + "/other", at: "/w/out"},
+		{from: "/r", at: "/r"}, {from: "/r/work", at: "/r/work", write: true}, {from: "/r/lib", at: "/r/lib"}, {from: "/r", at: "/r"},
 	}.tidy()
 	var at []string
 	for _, one := range m {

@@ -141,7 +141,7 @@ const RunnerCommand = "runner"
 func (f *fleet) runArgs(b *container) ([]string, error) {
 	e, cfg := f.engine, f.c.cfg
 	args := []string{"run", "--rm", "-i", "--init=false", "--name", b.name,
-		"--read-only", "--tmpfs", "/tmp:exec,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+		"--read-only", "--tmpfs", tmpInside + ":exec,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 		"--log-driver", "none", "--workdir", cfg.Dir}
 	for name, value := range f.labels(b) {
 		args = append(args, "--label", name+"="+value)
@@ -154,7 +154,10 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 	if exists("/sys/fs/selinux/enforce") {
 		args = append(args, "--security-opt", "label=disable") // the files are the user's, not the engine's to label
 	}
-	for _, m := range append(mounts{{b.tree, b.tree, true, false}}, b.mounts...) {
+	for _, m := range append(mounts{{from: b.tree, at: f.treeAt(b.tree), write: true}}, b.mounts...) {
+		if m.git && (f.bare.Load() || cfg.Sandbox == Off || belowPath(m.at, tmpInside)) {
+			m.write = false // git outside would follow the links that commands make there
+		}
 		args = append(args, "--mount", m.flag())
 	}
 	program := runnerName

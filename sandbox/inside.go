@@ -25,6 +25,9 @@ const (
 	maxCanary  = 64
 )
 
+// tmpInside is the container's own, in memory.
+const tmpInside = "/tmp"
+
 // insideConfig is that of a runner's commands. The walls are the container's, so
 // all of its files can be read, and what the server has mounted for that be written.
 func insideConfig(h *remote.Hello) (Config, error) {
@@ -35,7 +38,7 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	cfg := Config{
 		Dir: string(h.Workspace), Sandbox: Mode(h.Sandbox), Network: network, NoCache: true,
 		Env: addMissing(withoutEnginesProxies(os.Environ(), network), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
-		AllowRead: []string{"/"}, AllowWrite: append([]string{"/tmp"}, remote.Strings(h.Write)...),
+		AllowRead: []string{"/"}, AllowWrite: append([]string{tmpInside}, remote.Strings(h.Write)...),
 		inside: &inside{string(h.Tree), string(h.Cache), filesOf(h.Settings), string(h.Home)},
 	}
 	if cfg.inside.cache != "" {

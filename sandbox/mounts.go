@@ -17,6 +17,7 @@ type bindMount struct {
 	at    string
 	write bool
 	every bool // every command may write there, not only those that are told to
+	git   bool // of the workspace's repository: where nothing keeps links out, it is only read
 }
 
 // mountsFor are those of a container whose session reaches some places besides what
@@ -25,17 +26,23 @@ func (f *fleet) mountsFor(more ...Places) mounts {
 	cfg := f.c.cfg
 	policy := f.c.confinement.policy()
 	repo := f.c.confinement.repo
-	every := []Places{{cfg.AllowRead, cfg.AllowWrite}, {repo.read, slices.Sorted(maps.Keys(repo.write))}}
+	every := []Places{{cfg.AllowRead, cfg.AllowWrite}}
+	more = append([]Places{{Read: repo.read}}, more...)
 	if cache := f.cache(); cache != nil {
 		every = append(every, Places{nil, []string{cache.Dir()}})
 	}
-	m := mounts{{cfg.Dir, cfg.Dir, true, true}}
+	m := mounts{{from: cfg.Dir, at: cfg.Dir, write: true, every: true}}
 	for i, places := range append(every, more...) {
 		for _, path := range places.Write {
 			m = m.add(policy, path, true, i < len(every))
 		}
 		for _, path := range places.Read {
 			m = m.add(policy, path, false, false)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(repo.write)) {
+		if n := len(m); len(m.add(policy, path, true, false)) > n {
+			m = append(m, bindMount{from: path, at: path, write: true, git: true})
 		}
 	}
 	return m.tidy()
@@ -52,7 +59,7 @@ func (m mounts) add(policy confine.Policy, path string, write, every bool) mount
 	if err != nil || !filepath.IsAbs(path) || !policy.Safe(decides) {
 		return m
 	}
-	return append(m, bindMount{real, path, write, every})
+	return append(m, bindMount{from: real, at: path, write: write, every: every})
 }
 
 // tidy sorts mounts, those that lie in another one behind it, and leaves out what the
@@ -116,4 +123,9 @@ func (m mounts) writable() (paths []string) {
 // belowPath reports whether a clean path is dir or lies in it.
 func belowPath(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, withSeparator(dir))
+}
+
+// git reports whether there are places of git's that commands may write.
+func (m mounts) git() bool {
+	return slices.ContainsFunc(m, func(one bindMount) bool { return one.git })
 }

@@ -78,7 +78,14 @@ func runAsEngine(mode string) {
 		_, _ = r.WriteTo(nowhere{})
 		os.Exit(0)
 	}
-	cmd := exec.Command("/proc/self/exe", RunnerCommand)
+	program, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(program, RunnerCommand)
+	if mode == "capless" { // as containers are
+		cmd = exec.Command("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", program, RunnerCommand)
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "IMAGE_VARIABLE=of the image"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -436,5 +443,35 @@ func TestAwayLies(t *testing.T) {
 				t.Errorf("%.300v", err)
 			}
 		})
+	}
+}
+
+// TestRunnerIsOutOfReach: where nothing but the container confines commands, they
+// still reach neither the stream to the server nor the memory of the runner, and
+// signals that a first process can take do not end it.
+func TestRunnerIsOutOfReach(t *testing.T) {
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("this needs setpriv of util-linux: ", err)
+	}
+	s := awayCommands(t, "capless", Config{Sandbox: Off}).NewShell()
+	own := run(t, s, sh("sleep 60 & echo x > /proc/$!/fd/1 && echo the attack works on a process that is no runner; kill $!"))
+	if text(own.Stdout) == "" {
+		t.Fatalf("the attack proves nothing: %s", text(own.Stderr))
+	}
+	res := run(t, s, sh(`for f in /proc/$PPID/fd/*; do (echo garbage > $f) 2>/dev/null && [ -p $f ] && echo wrote $f; done
+		(cat /proc/$PPID/environ /proc/$PPID/mem || ls -l /proc/$PPID/cwd/) 2>/dev/null && echo read
+		for signal in HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM; do kill -$signal $PPID; done; echo $PPID`))
+	var runner int
+	if strings.Contains(text(res.Stdout), "wrote") || strings.Contains(text(res.Stdout), "read") {
+		t.Errorf("%s", text(res.Stdout))
+	}
+	if _, err := fmt.Sscan(text(res.Stdout), &runner); err != nil {
+		t.Errorf("%s %s", text(res.Stdout), text(res.Stderr))
+	}
+	if again := run(t, s, sh("echo $PPID")); text(again.Stdout) != fmt.Sprintln(runner) || len(again.Refused) > 0 {
+		t.Errorf("%+v after %d", again, runner)
+	}
+	if res := run(t, s, Command{Name: "sh", Args: []string{"-c", "ls /proc/self/fd"}, Stdout: true}); text(res.Stdout) != "0\n1\n2\n3\n" {
+		t.Errorf("commands inherit %q", text(res.Stdout)) // 3 is the directory
 	}
 }

@@ -36,7 +36,6 @@ type container struct {
 
 	ended chan struct{} // closed when nothing of it is left
 	last  string        // its last words
-	once  sync.Once
 }
 
 // makeTime is how long an engine may take to make a container: it may have to fetch

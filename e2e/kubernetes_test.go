@@ -45,7 +45,10 @@ func newWorkload(t *testing.T) *workload {
 	}
 	// Kubernetes gives the volume to the group of the pod (fsGroup); Podman gives it the mode that the image has there.
 	all = append(all, entry{"bin/perstack-base", 0o755, server, ""}, entry{"workspace/", 0o777, nil, ""})
-	p.load(t, "localhost/perstack-base", all, "ENV PATH=/bin", "USER 65532:65532", "WORKDIR /workspace", `ENTRYPOINT ["perstack-base"]`, `CMD ["serve"]`)
+	err = load(p, "localhost/perstack-base", all, "ENV PATH=/bin", "USER 65532:65532", "WORKDIR /workspace", `ENTRYPOINT ["perstack-base"]`, `CMD ["serve"]`)
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	files, err := filepath.Glob(filepath.Join(manifests, "*.yaml"))
 	if err != nil || len(files) < 5 {

@@ -26,8 +26,8 @@ type podman struct {
 	runtime string // what starts containers here
 }
 
-// errNoPodman: what the tests of Kubernetes' manifests need is not here.
-var errNoPodman = errors.New("needs root, podman with runc or crun, and a static busybox: apt-get install podman runc busybox-static")
+// errNoPods: what the tests of Kubernetes' manifests need is not here.
+var errNoPods = errors.New("needs root, podman with runc or crun, and a static busybox: apt-get install podman runc busybox-static")
 
 // newPodman prepares a podman whose pods the test removes, or skips the test with the line that installs one.
 func newPodman(t *testing.T) *podman {
@@ -37,7 +37,7 @@ func newPodman(t *testing.T) *podman {
 	}
 	busybox, err := staticBusybox()
 	if _, missing := exec.LookPath("podman"); missing != nil || err != nil || os.Geteuid() != 0 {
-		t.Skip(errNoPodman)
+		t.Skip(errNoPods)
 	}
 	dir, err := os.MkdirTemp("", "pb-podman-") // short: sockets lie in it
 	if err != nil {
@@ -59,7 +59,9 @@ func newPodman(t *testing.T) *podman {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.load(t, "localhost/pause", rootfs, `ENTRYPOINT ["/bin/sh", "-c", "trap exit TERM; while sleep 1; do :; done"]`)
+	if err := load(p, "localhost/pause", rootfs, `ENTRYPOINT ["/bin/sh", "-c", "trap exit TERM; while sleep 1; do :; done"]`); err != nil {
+		t.Fatal(err)
+	}
 	p.chooseRuntime(t)
 	return p
 }
@@ -107,24 +109,6 @@ func (p *podman) must(t *testing.T, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// load makes an image of a file system.
-func (p *podman) load(t *testing.T, image string, all []entry, changes ...string) {
-	t.Helper()
-	archive, err := tarball(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"import"}
-	for _, change := range changes {
-		args = append(args, "--change", change)
-	}
-	cmd := p.command(append(args, "-", image)...)
-	cmd.Stdin = archive
-	if _, err := output(cmd); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // chooseRuntime finds a runtime that starts containers here: crun refuses cgroups of both versions at once, as some machines have.
 func (p *podman) chooseRuntime(t *testing.T) {
 	t.Helper()
@@ -136,7 +120,7 @@ func (p *podman) chooseRuntime(t *testing.T) {
 		}
 		all = errors.Join(all, err)
 	}
-	t.Skipf("%v; neither starts a container here: %v", errNoPodman, all)
+	t.Skipf("%v; neither starts a container here: %v", errNoPods, all)
 }
 
 // forward passes connections to an address of this machine on to a port in the network of process pid, as

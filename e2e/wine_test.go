@@ -48,11 +48,7 @@ func newWine() (*wine, error) {
 			return nil, err
 		}
 	}
-	endDaemon := endDocker
-	endDocker = func() {
-		_, _ = output(w.command("wineserver", "--kill"))
-		endDaemon()
-	}
+	atEnd(func() { _, _ = output(w.command("wineserver", "--kill")) })
 	if _, err := output(w.command("wine", "wineboot", "--init")); err != nil {
 		return nil, err
 	}

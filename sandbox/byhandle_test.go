@@ -33,6 +33,8 @@ var nobodyElseWrites = map[string]string{
 	"cache.go Cache.offlineNPM":                                  "the cache itself, in a directory that commands cannot write; then a handle",
 	"cargohome.go makeInCache":                                   "the cache itself, in a directory that commands cannot write; then a handle",
 	"sessiondir.go confinement.newSessionDir":                    "in a directory that Policy.Safe vouches for",
+	"containers.go fleet.newTree":                                "in a directory that Policy.Safe vouches for, before the container that has it",
+	"runner.go runner.welcome":                                   "before the first command",
 	"sessiondir.go removeTree":                                   "the directory that newSessionDir chose",
 	"repository.go readBelow":                                    "the workspace or what it lies in, before the first command; then a handle",
 	"workdirs.go Workdirs.private":                               "in a directory that exposed has looked at",

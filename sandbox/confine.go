@@ -66,6 +66,10 @@ func Own(listener net.Addr) (forget func()) { return confine.Own(listener) }
 // although it is its own: in namespaces nobody judges who connects. Whether
 // commands come to be there is not tried out.
 func (c *Commands) Exposed(listener net.Addr) bool {
+	if c.fleet != nil {
+		at, ok := listener.(*net.UnixAddr)
+		return !ok && c.cfg.Network.Open() || ok && !strings.HasPrefix(at.Name, "@") && c.exposes(at.Name)
+	}
 	if c.confinement.foreseen() != nil || !slices.Contains(c.cfg.Sandbox.tiers(), Namespaces) {
 		return false
 	}
@@ -125,6 +129,20 @@ func (c *confinement) policy() confine.Policy {
 		}
 	})
 	return c.looked
+}
+
+// repositoryEnv is env with what git needs of the workspace's repository.
+func (c *confinement) repositoryEnv(env []string) []string {
+	c.policy()
+	return c.repo.env(env, c.cfg.Dir)
+}
+
+// chose reports whether a mechanism was decided on, as far as there is a decision.
+func (c *confinement) chose(tier Tier) bool {
+	d := &c.decision
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.made && d.err == nil && d.tier == tier
 }
 
 // close lets go of the policy. No session is left.
@@ -263,6 +281,9 @@ func (c *cage) explainProgram(path string) string {
 // Confined tells whether commands are confined by the kernel, and if not, why.
 // Before the first command that is tried out now.
 func (c *Commands) Confined() (ok bool, why string) {
+	if c.fleet != nil {
+		return true, "" // by the container
+	}
 	if err := c.confinement.ready(); err != nil {
 		return false, err.Error()
 	}
@@ -318,6 +339,9 @@ func (c *Commands) Policy() []Rule {
 // Nothing is tried out for that: the sentences are true however the kernel
 // confines commands.
 func (c *Commands) Rules() string {
+	if c.fleet != nil {
+		return c.fleet.rules()
+	}
 	if c.confinement.foreseen() != nil {
 		if c.cfg.Sandbox.proof() {
 			return "Commands are refused here: nothing can confine them on this system."

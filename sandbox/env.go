@@ -76,10 +76,7 @@ func addMissing(env, more []string) []string {
 func hostEnv(cfg Config, confined bool) []string {
 	base := FilterEnv(cfg.Env, cfg.PassEnv)
 	if confined && !cfg.Network.Open() {
-		base = slices.DeleteFunc(base, func(entry string) bool {
-			name, _, _ := strings.Cut(entry, "=")
-			return proxyName.MatchString(name)
-		})
+		base = withoutProxies(base)
 	}
 	base = addUser(base)
 	if _, ok := getenv(base, "HOME"); !ok && !confined {
@@ -97,6 +94,14 @@ func hostEnv(cfg Config, confined bool) []string {
 		}
 	}
 	return base
+}
+
+// withoutProxies takes the variables that name proxies out of env.
+func withoutProxies(env []string) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return proxyName.MatchString(name)
+	})
 }
 
 // addUser sets who the user is where the host does not say it.
@@ -164,6 +169,17 @@ func foldName(name string) string {
 		return strings.ToUpper(name)
 	}
 	return name
+}
+
+// keepEnv returns the named variables of env; all of it where nil names them.
+func keepEnv(env, names []string) []string {
+	if names == nil {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.ContainsFunc(names, func(kept string) bool { return foldName(kept) == foldName(name) })
+	})
 }
 
 // mergeEnv returns base with the variables of set added or replaced.

@@ -25,14 +25,13 @@ const (
 var traceNames = []string{trace.EnvParent, trace.EnvState}
 
 // beginSpan begins the span of a command, and has the program told of it.
-func beginSpan(ctx context.Context, c *Command) (context.Context, *trace.Span) {
-	ctx, span := trace.Start(ctx, spanCommand)
-	c.trace = span.Env()
-	return ctx, span
+func beginSpan(ctx context.Context, c *Command) context.Context {
+	ctx, c.span = trace.Start(ctx, spanCommand)
+	return ctx
 }
 
 // endSpan ends the span of a command that was started.
-func (j *job) endSpan(span *trace.Span, res *Result, written int64) {
+func (s *Shell) endSpan(span *trace.Span, res *Result, written int64) {
 	if span == nil {
 		return
 	}
@@ -43,7 +42,7 @@ func (j *job) endSpan(span *trace.Span, res *Result, written int64) {
 	span.Bool(attrTimedOut, res.TimedOut)
 	span.Bool(attrCancelled, res.Cancelled)
 	span.Int(attrOutputBytes, written)
-	span.Text(attrTier, j.tier())
+	span.Text(attrTier, s.tier())
 	span.Int(attrRefusals, int64(len(res.Refused)))
 	if res.ExitCode != 0 || res.TimedOut || res.Cancelled {
 		span.Fail()
@@ -51,18 +50,14 @@ func (j *job) endSpan(span *trace.Span, res *Result, written int64) {
 	span.End()
 }
 
-// endSpanUnstarted ends the span of a command that was not.
-func endSpanUnstarted(span *trace.Span) {
-	span.Fail()
-	span.End()
-}
-
-// tier is what confined the command, in the words of users.
-func (j *job) tier() string {
+// tier is what confines the session's commands, in the words of users.
+func (s *Shell) tier() string {
 	switch {
-	case j.cage == nil:
+	case s.away != nil:
+		return "container"
+	case !s.session.confined():
 		return "none"
-	case j.cage.tier == Namespaces:
+	case s.c.confinement.chose(Namespaces):
 		return "namespaces"
 	}
 	return "landlock"

@@ -95,11 +95,12 @@ type Config struct {
 	Skills     []string // directories to look for trusted skills in
 	NoDiscover bool     // look nowhere else
 
-	Sandbox    sandbox.Mode    // how far commands are confined
-	Network    sandbox.Network // what of the network commands may use; the zero value: nothing
-	AllowRead  []string        // absolute paths that commands may read besides
-	AllowWrite []string        // absolute paths that commands may write besides
-	Quota      sandbox.Quota   // what the commands of one session may use together; the zero value: no bound
+	Sandbox    sandbox.Mode      // how far commands are confined
+	Container  sandbox.Container // in which they run; the zero value: in none
+	Network    sandbox.Network   // what of the network commands may use; the zero value: nothing
+	AllowRead  []string          // absolute paths that commands may read besides
+	AllowWrite []string          // absolute paths that commands may write besides
+	Quota      sandbox.Quota     // what the commands of one session may use together; the zero value: no bound
 
 	// TraceFile is the file that spans are appended to, a line of OTLP/JSON for each; ""
 	// = no spans. It must lie where no command writes.
@@ -208,7 +209,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	files.Guarded = cfg.Sandbox == sandbox.Isolate
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
-		Sandbox: cfg.Sandbox, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: cfg.Quota, Log: cfg.Log,
+		Sandbox: cfg.Sandbox, Container: cfg.Container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: cfg.Quota, Log: cfg.Log,
 	})
 	if err != nil {
 		return errors.Join(err, files.Close())

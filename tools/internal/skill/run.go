@@ -56,7 +56,7 @@ const maxInputs = 100
 var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // injected are the variables that every run has and no call may set.
-var injected = []string{"WORKSPACE_DIR", "SKILLS_DIR", "WORK_DIR", "OUTPUT_DIR", "RUN_DIR", "SKILL_DIR", "PROJECT_DIR", "SKILL_NAME", "SESSION_ID"}
+var injected = []string{"WORKSPACE_DIR", "SKILLS_DIR", "SKILLS_ROOT", "WORK_DIR", "OUTPUT_DIR", "RUN_DIR", "SKILL_DIR", "PROJECT_DIR", "SKILL_NAME", "SESSION_ID"}
 
 // A plan is a run whose arguments are checked.
 type plan struct {

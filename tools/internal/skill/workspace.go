@@ -23,7 +23,7 @@ const (
 	outDir    = "out"
 	runsDir   = "runs"
 	inputsDir = workDir + "/inputs"
-	hooksDir  = "hooks" // copies that hooks run in
+	hooksDir  = ".hooks" // copies that hooks run in
 )
 
 // Bounds of what is staged.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // Why a command was not started. All but ErrEnding come in a *StartError.

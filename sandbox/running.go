@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // A Running is a command that outlives the call which started it: its output can be

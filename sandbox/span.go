@@ -3,7 +3,7 @@ package sandbox
 import (
 	"context"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // spanCommand names the span of a command.

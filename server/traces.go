@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // traces are the spans of a server, and the file that they go to.

@@ -14,7 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // maxResultBytes bounds the text of one result: clients drop a connection that

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 	"github.com/perstack-ai/perstack-base/server/internal/tasks"
 	"github.com/perstack-ai/perstack-base/tools"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 )
 

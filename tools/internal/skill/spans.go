@@ -3,8 +3,8 @@ package skill
 import (
 	"context"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/trace"
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 

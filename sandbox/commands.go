@@ -23,8 +23,12 @@ type Config struct {
 	NoCache    bool     // what tools keep for later ends with the session
 	Quota      Quota    // what the commands of one session may use together
 
+	Container Container // where commands run; the zero value: on this machine
+
 	// Log gets a line for each connection that Network has rules for; nil = silent.
 	Log *slog.Logger
+
+	inside *inside // of a runner; nil outside of containers
 }
 
 // Commands is the part that all sessions of one server share.
@@ -39,6 +43,7 @@ type Commands struct {
 	forget  func()    // no orphan concerns these commands any more
 
 	apart registry // what StartApart has started
+	fleet *fleet   // the containers in which commands run; nil: on this machine
 
 	confinement *confinement
 	cache       func() *Cache // of the workspace where commands are confined; nil for none
@@ -69,12 +74,15 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
 	c.confinement = &confinement{cfg: cfg, cache: c.cache}
+	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(insideEnv(cfg)) })
 	free := sync.OnceValue(func() []string { return hostEnv(cfg, false) })
 	confined := sync.OnceValue(func() []string {
-		c.confinement.policy()
-		return c.confinement.repo.env(hostEnv(cfg, true), cfg.Dir)
+		return c.confinement.repositoryEnv(hostEnv(cfg, true))
 	})
 	c.env = func() []string {
+		if cfg.inside != nil {
+			return within()
+		}
 		if c.confinement.confined() {
 			return confined()
 		}
@@ -82,6 +90,12 @@ func NewCommands(cfg Config) (*Commands, error) {
 	}
 	if os.Getpid() == 1 {
 		proc.Adopt() // orphans of others come here as well
+	}
+	if cfg.Container.Image != "" {
+		if c.fleet, err = newFleet(c); err != nil {
+			_ = null.Close()
+			return nil, err
+		}
 	}
 	c.forget = proc.OnReap(c.prune)
 	openCommands.Add(1)
@@ -96,8 +110,17 @@ func (c *Commands) Env() []string { return c.env() }
 func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
 
 // NewShell begins a session. It costs nothing before its first command.
-func (c *Commands) NewShell() *Shell {
+func (c *Commands) NewShell() *Shell { return c.newShell(false) }
+
+// NewCallShell begins a session for a single call. Where commands run in containers,
+// such sessions share one.
+func (c *Commands) NewCallShell() *Shell { return c.newShell(true) }
+
+func (c *Commands) newShell(single bool) *Shell {
 	s := &Shell{c: c, ending: make(chan struct{}), now: make(chan struct{}), running: map[*job]bool{}, held: registry{limits: c.limits}}
+	if c.fleet != nil {
+		s.away = &away{fleet: c.fleet, shares: single}
+	}
 	c.mu.Lock()
 	c.shells[s] = true
 	ended := c.ended
@@ -152,6 +175,7 @@ func (c *Commands) Close() error {
 	}
 	all.Wait()
 	c.apart.close()
+	c.fleet.close()
 	c.forget()
 	c.closeCache()
 	c.confinement.close()

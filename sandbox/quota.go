@@ -96,7 +96,9 @@ type Kept struct {
 // Kept tells which limits there are and what keeps them. What confines commands is
 // tried out for that, if it was not before.
 func (c *Commands) Kept() []Kept {
-	_ = c.confinement.ready()
+	if c.fleet == nil {
+		_ = c.confinement.ready()
+	}
 	q, how := c.cfg.Quota, c.means()
 	memory := Kept{Flag: maxMemoryFlag, Asked: q.MaxMemory > 0, Keeping: how.memory, By: how.memoryBy}
 	if memory.Asked {
@@ -118,7 +120,7 @@ func (c *Commands) mostProcesses() int {
 	if n := c.cfg.Quota.MaxProcesses; n > 0 {
 		return n
 	}
-	if most := proc.MostInGroup(); most > 0 {
+	if most := proc.MostInGroup(); most > 0 && c.fleet == nil && c.cfg.inside == nil {
 		return min(most, c.limits.Processes)
 	}
 	return c.limits.Processes
@@ -175,4 +177,13 @@ func (c *Commands) NotKept() (all []Kept) {
 type means struct {
 	memory, processes, cpus       Keeping
 	memoryBy, processesBy, cpusBy string
+}
+
+// means are those of this machine, or of the engine whose containers commands run in.
+func (c *Commands) means() means {
+	if c.fleet == nil && c.cfg.inside == nil {
+		return c.hostMeans()
+	}
+	const by = "the engine, for the container"
+	return means{Exactly, Exactly, Exactly, by, by + fmt.Sprintf(", which may have %d more for what runs the commands", runnerThreads), by}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// means finds out what keeps limits. How commands are confined is known already, or
+// hostMeans finds out what keeps limits. How commands are confined is known already, or
 // not asked for.
-func (c *Commands) means() means {
+func (c *Commands) hostMeans() means {
 	m := means{memory: Coarsely, processes: Coarsely, cpus: Unkept,
 		memoryBy: fmt.Sprintf("no process gets more, and a look every %v ends the session's commands when they have %d %% more together", lookPause, memorySlack),
 	}
@@ -40,7 +40,7 @@ func (c *Commands) means() means {
 			m.cpus, m.cpusBy = Exactly, group
 		}
 	}
-	if !c.inNamespaces() && !proc.Stoppable() {
+	if !c.confinement.chose(Namespaces) && !proc.Stoppable() {
 		m.late()
 	}
 	if m.processes != Exactly && c.countedInNamespace() {
@@ -61,15 +61,7 @@ func (m *means) late() {
 // countedInNamespace reports whether the kernel counts the processes of a session by
 // its user namespace: from Linux 5.14 on, and for everybody but root.
 func (c *Commands) countedInNamespace() bool {
-	return c.inNamespaces() && os.Geteuid() != 0 && kernelSince(5, 14)
-}
-
-// inNamespaces reports whether commands run there, as far as that is decided.
-func (c *Commands) inNamespaces() bool {
-	d := &c.confinement.decision
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.made && d.err == nil && d.tier == Namespaces
+	return c.confinement.chose(Namespaces) && os.Geteuid() != 0 && kernelSince(5, 14)
 }
 
 // kernelSince compares the version of the running kernel.
@@ -91,11 +83,19 @@ type ration struct {
 	how      means
 	made     bool
 	leaf     *cgroup.Leaf // nil for none
+	counter  counter      // the leaf, or the group of the container around the session; nil for none
+	counts   bool         // the counter counts processes
 	mark     proc.Mark    // of the session, where no namespace shows its processes
 	bounds   proc.Bounds
 	watching bool
 	verdict  string    // why a look at the session has ended its commands
 	ended    time.Time // when that was
+}
+
+// A counter is a control group that holds a session's commands and nothing else's.
+type counter interface {
+	Events() cgroup.Events
+	Processes() int
 }
 
 // An account is what was counted when a command began.
@@ -121,19 +121,19 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 		r.made = true
 	}
 	q := s.c.cfg.Quota
-	if r.processes(s) >= s.c.mostProcesses() {
+	if s.othersRun() && r.processes(s) >= s.c.mostProcesses() {
 		return proc.Bounds{}, account{}, &SessionFullError{s.c.processesReached()}
 	}
-	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts()) {
+	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts) {
 		r.watching = true
 		go r.watch(s)
 	}
 	a := account{killed: machineKills.read(), short: new(atomic.Bool)}
-	if r.leaf != nil {
-		a.events = r.leaf.Events()
+	if r.counter != nil {
+		a.events = r.counter.Events()
 	}
 	bounds := r.bounds
-	if !s.c.inNamespaces() && s.c.reserve.needed() {
+	if !s.c.confinement.chose(Namespaces) && s.c.cfg.inside == nil && s.c.reserve.needed() {
 		bounds.Late = func() proc.Bounds {
 			if !s.c.reserve.short() {
 				return proc.Bounds{}
@@ -145,12 +145,20 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 	return bounds, a, nil
 }
 
+// othersRun reports whether a command runs besides the one that is about to. Where none
+// does, that one must be able to end what earlier ones left running.
+func (s *Shell) othersRun() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running) > 1
+}
+
 // processes is how many the session has: what joins them is refused nothing, but for
 // what it starts itself.
 func (r *ration) processes(s *Shell) int {
 	switch jobs, _ := s.jobs(); {
-	case r.leaf != nil && r.counts():
-		return r.leaf.Processes()
+	case r.counts:
+		return r.counter.Processes()
 	case s.c.cfg.Quota.MaxProcesses > 0 && len(jobs) > 0:
 		return r.usage(s).tasks
 	}
@@ -163,33 +171,31 @@ func (r *ration) make(c *Commands) error {
 		return fmt.Errorf("%w: %w", ErrUnconfined, err)
 	}
 	r.how = c.means()
+	if c.cfg.inside != nil {
+		r.counter, r.counts = cgroup.Around(), true
+		return nil
+	}
 	q := c.cfg.Quota
 	if tree, err := cgroup.Open(); err == nil {
 		if r.leaf, err = tree.NewLeaf(cgroup.Limits{Memory: q.MaxMemory, Processes: c.mostProcesses(), CPUs: q.MaxCPUs}); err != nil {
 			return err
 		}
-		r.bounds.Group = r.leaf.Procs
+		r.counter, r.counts, r.bounds.Group = r.leaf, tree.Processes, r.leaf.Procs
 	}
 	limits := map[int]unix.Rlimit{}
 	if q.MaxMemory > 0 && r.how.memory != Exactly {
 		limits[unix.RLIMIT_DATA] = unix.Rlimit{Cur: uint64(q.MaxMemory), Max: uint64(q.MaxMemory)}
 	}
-	if (r.leaf == nil || !r.counts()) && c.countedInNamespace() {
+	if !r.counts && c.countedInNamespace() {
 		most := uint64(c.mostProcesses() + besides)
 		limits[unix.RLIMIT_NPROC] = unix.Rlimit{Cur: most, Max: most}
 	}
 	r.bounds.Limits = limits
-	if q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts() || limits[unix.RLIMIT_NPROC].Cur > 0 {
+	if q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts || limits[unix.RLIMIT_NPROC].Cur > 0 {
 		r.mark = proc.SessionMark()
 		r.bounds = r.bounds.With(r.mark.Bounds())
 	}
 	return nil
-}
-
-// counts reports whether the session's control group counts processes.
-func (r *ration) counts() bool {
-	tree, err := cgroup.Open()
-	return err == nil && tree.Processes
 }
 
 // close ends what is in the session's control group, and removes it.

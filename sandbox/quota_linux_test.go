@@ -107,6 +107,24 @@ func TestQuotaIsFull(t *testing.T) {
 	}
 }
 
+// TestQuotaLeavesAWayOut: where commands that have ended left running all that a session
+// may have, the next one can end that.
+func TestQuotaLeavesAWayOut(t *testing.T) {
+	for _, mode := range []Mode{Isolate, Landlock, Off} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			s := quotaShell(t, mode, Quota{MaxProcesses: 8})
+			left := sh("for i in $(seq 7); do sleep 60 > /dev/null 2>&1 & echo $! >> pids; done")
+			if res, err := s.Run(context.Background(), left); err != nil || res.ExitCode != 0 || len(res.Refused) > 0 {
+				t.Fatalf("%+v %v", res, err)
+			}
+			if res, err := s.Run(context.Background(), sh("kill -9 $(cat pids)")); err != nil || res.ExitCode != 0 {
+				t.Errorf("%+v %v", res, err)
+			}
+		})
+	}
+}
+
 // TestQuotaRests: nobody looks after a session that has no commands.
 func TestQuotaRests(t *testing.T) {
 	s := quotaShell(t, Off, Quota{MaxMemory: 1 << 40})

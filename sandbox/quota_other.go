@@ -4,8 +4,8 @@ package sandbox
 
 import "github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 
-// means are none here.
-func (c *Commands) means() means {
+// hostMeans are none here.
+func (c *Commands) hostMeans() means {
 	const why = "nothing keeps limits on this system"
 	return means{Unkept, Unkept, Unkept, why, why, why}
 }

@@ -15,7 +15,7 @@ var (
 // sentence each.
 func (r *ration) reasons(j *job, res *Result) (all []string) {
 	r.mu.Lock()
-	leaf, verdict := r.leaf, r.verdict
+	group, verdict := r.counter, r.verdict
 	if r.ended.Before(j.began) {
 		verdict = ""
 	}
@@ -25,11 +25,11 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 	}
 	c := j.shell.c
 	before, starved := j.account, false
-	if before.short.Load() {
+	if before.short != nil && before.short.Load() {
 		return []string{c.reserve.filled()}
 	}
-	if leaf != nil {
-		now := leaf.Events()
+	if group != nil {
+		now := group.Events()
 		killed := now.MemoryKilled > before.events.MemoryKilled
 		switch starved = killed; {
 		case killed && c.cfg.Quota.MaxMemory > 0 && now.MemoryReached > before.events.MemoryReached:
@@ -38,6 +38,7 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 			all = append(all, machineStarved)
 		}
 		if now.ProcessesRefuse > before.events.ProcessesRefuse {
+			j.tree.kill() // what is left of it is broken, and in the way of the next
 			all = append(all, c.processesReached())
 		}
 	}
@@ -65,7 +66,7 @@ func (r *ration) fromWords(c *Commands, j *job, res *Result) (all []string) {
 	if c.cfg.Quota.MaxMemory > 0 && r.how.memory != Exactly && noMemory.MatchString(said) {
 		all = append(all, fmt.Sprintf("%s %s reached: no process may have more; use less, or ask the user to raise it", maxMemoryFlag, SizeText(c.cfg.Quota.MaxMemory)))
 	}
-	if c.countedInNamespace() && !r.counts() && noProcess.MatchString(said) {
+	if c.countedInNamespace() && !r.counts && noProcess.MatchString(said) {
 		all = append(all, c.processesReached())
 	}
 	return all

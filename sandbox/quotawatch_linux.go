@@ -98,7 +98,7 @@ func (r *ration) passed(s *Shell) string {
 	for _, i := range s.session.isolators() {
 		i.LookAtMemory(u.addFiles)
 	}
-	if q.MaxProcesses > 0 && !r.counts() && u.tasks > q.MaxProcesses { // in several namespaces together
+	if q.MaxProcesses > 0 && !r.counts && u.tasks > q.MaxProcesses { // in several namespaces together
 		return s.c.processesReached()
 	}
 	most := q.MaxMemory + q.MaxMemory/100*memorySlack

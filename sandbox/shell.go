@@ -27,6 +27,7 @@ type Shell struct {
 	active  sync.WaitGroup
 
 	held   registry // what Start has started
+	away   *away    // commands run in a container; nil: on this machine
 	ration ration
 
 	mu      sync.Mutex
@@ -60,7 +61,22 @@ type job struct {
 // means that it was not started: a *StartError, a *PathError for Dir,
 // ErrEnding, or the cause of a context that ended before.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
-	j, err := s.open(ctx, &c)
+	ctx = beginSpan(ctx, &c)
+	res, err := s.run(ctx, &c)
+	if err != nil {
+		c.span.Fail()
+		c.span.End()
+		return res, err
+	}
+	s.endSpan(c.span, &res, res.Stdout.Total+res.Stderr.Total)
+	return res, nil
+}
+
+func (s *Shell) run(ctx context.Context, c *Command) (Result, error) {
+	if s.away != nil {
+		return s.away.run(ctx, s, c)
+	}
+	j, err := s.open(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -68,7 +84,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if j.start != "" {
 		defer s.session.unlay(j.start)
 	}
-	res := s.follow(ctx, j, &c)
+	res := s.follow(ctx, j, c)
 	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
 	s.settle(j, &res)
 	return res, nil
@@ -149,7 +165,7 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	if err != nil {
 		return err
 	}
-	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil), dir: c.Dir,
+	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), dir: c.Dir,
 		owner: &s.session, alone: func() bool { return !j.shared.Load() },
 		over: ctx.Done(), cage: cage}
 	if l.bounds, j.account, err = s.ration.begin(s); err != nil {
@@ -182,12 +198,21 @@ func (s *Shell) envFor(c *Command, confined bool) []string {
 	if c.Base != nil {
 		base = s.session.private(c.Base, confined)
 	}
-	return mergeEnv(dropEnv(base, c.Without), c.Env)
+	base = dropEnv(keepEnv(base, c.Only), c.Without)
+	if c.span != nil {
+		base = mergeEnv(dropEnv(base, traceNames), c.span.Env())
+	}
+	return mergeEnv(base, c.Env)
 }
 
 // HostEnv returns a variable as commands get it, but for the private directories
 // of the session; false when they do not get it.
-func (s *Shell) HostEnv(name string) (string, bool) { return getenv(s.c.env(), name) }
+func (s *Shell) HostEnv(name string) (string, bool) {
+	if s.away != nil && name == "PATH" {
+		return "", false // it is the image's
+	}
+	return getenv(s.c.env(), name)
+}
 
 // startup lays down what the program shall read first.
 func (s *Shell) startup(j *job, c *Command, l *launch) error {
@@ -398,7 +423,10 @@ func (s *Shell) Close() error {
 	if !open {
 		return nil
 	}
-	if s.used { // fixed since Terminate
+	switch {
+	case s.away != nil:
+		s.away.close(s)
+	case s.used: // fixed since Terminate
 		s.endLeft(last)
 		s.active.Wait()
 		s.endLeft(last) // what the last commands left

@@ -64,6 +64,7 @@ var kinds = []struct {
 	{is[*ArgError], BadInput},
 	{is[*sandbox.TooLargeError], TooLarge},
 	{is[*sandbox.NoRoomError], Unavailable},
+	{is[*sandbox.ContainerError], Unavailable},
 	{is[*sandbox.TooManyError], Unavailable},
 	{is[*sandbox.SessionFullError], Unavailable},
 	{is[*sandbox.InputFullError], Unavailable},

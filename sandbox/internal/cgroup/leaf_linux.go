@@ -116,7 +116,7 @@ type Events struct {
 
 // Events are those so far.
 func (l *Leaf) Events() Events {
-	memory, pids := counters(l.dir+"/memory.events"), counters(l.dir+"/pids.events")
+	memory, pids := countersOf(l.dir+"/memory.events"), countersOf(l.dir+"/pids.events")
 	return Events{MemoryReached: memory["oom"], MemoryKilled: memory["oom_kill"], ProcessesRefuse: pids["max"]}
 }
 
@@ -127,11 +127,15 @@ func (l *Leaf) Processes() int {
 	return n
 }
 
-// counters reads a file of names and numbers.
-func counters(path string) map[string]int {
+// countersOf reads a file of names and numbers.
+func countersOf(path string) map[string]int {
 	text, _ := os.ReadFile(path) // nothing is counted
+	return counters(string(text))
+}
+
+func counters(text string) map[string]int {
 	all := map[string]int{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		all[name], _ = strconv.Atoi(value)
 	}
@@ -197,7 +201,7 @@ func removeLeftovers(dir string) {
 	servers, _ := filepath.Glob(filepath.Join(escaped(dir), prefix+"*")) // the pattern is well formed
 	for _, old := range servers {
 		info, err := os.Stat(old)
-		if err != nil || time.Since(info.ModTime()) < settling || counters(old + "/server/cgroup.events")["populated"] != 0 {
+		if err != nil || time.Since(info.ModTime()) < settling || countersOf(old + "/server/cgroup.events")["populated"] != 0 {
 			continue
 		}
 		leaves, _ := os.ReadDir(old)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -56,8 +57,19 @@ func MostCommands() int {
 }
 
 // Room returns a FullError when the control group of this program has hardly
-// room for more processes.
-func Room() error {
+// room for more processes. It waits a moment for what was killed to be gone.
+func Room() (err error) {
+	for begun := time.Now(); ; time.Sleep(settling / 20) {
+		if err = room(); err == nil || time.Since(begun) > settling {
+			return err
+		}
+	}
+}
+
+// settling is how long the kernel may take to count out what has ended.
+const settling = 500 * time.Millisecond
+
+func room() error {
 	dir := countedIn()
 	if dir == "" {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,52 +15,69 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// A Reserve is memory that a process holds for this program: where control groups limit
-// what both may have, it is ended after all commands and before this program when no
+// A Reserve is memory that processes hold for this program: where control groups limit
+// what all have, they are ended after all commands and before this program when no
 // more is left, which then has some. Files in memory that commands leave behind would
 // have this program ended otherwise.
-type Reserve struct{ keeper *keeper }
+type Reserve struct{ keepers []*keeper }
 
-// reserveScore has the kernel take commands first (1000), and this program last.
-const reserveScore = "900"
+// reserveScores have the kernel take commands first (1000), and this program last. There
+// are two processes: while one is still ending, the kernel may want another.
+var reserveScores = []string{"900", "800"}
 
 // NewReserve holds memory.
 func NewReserve(bytes int64) (*Reserve, error) {
-	k, err := makeKeeper(0)
-	if err != nil {
-		return nil, err
-	}
-	err = k.writeProc("oom_score_adj", reserveScore)
-	if err == nil {
-		var e unix.Errno
-		e, err = k.do(unix.SYS_MMAP, 0, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE, ^uintptr(0))
-		if err == nil && e != 0 {
-			err = e
+	r := &Reserve{}
+	for _, score := range reserveScores {
+		k, err := makeKeeper(0)
+		if err == nil {
+			r.keepers = append(r.keepers, k)
+			err = k.hold(bytes/int64(len(reserveScores)), score)
 		}
+		if err != nil {
+			r.Close()
+			return nil, fmt.Errorf("a reserve of memory: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// hold has a keeper without namespaces hold memory, and commands out of it.
+func (k *keeper) hold(bytes int64, score string) error {
+	if err := k.writeProc("oom_score_adj", score); err != nil {
+		return err
+	}
+	e, err := k.do(unix.SYS_MMAP, 0, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE, ^uintptr(0))
+	if err == nil && e != 0 {
+		err = e
 	}
 	if err == nil {
 		_, err = k.do(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
 	}
-	if err != nil {
-		k.close()
-		return nil, fmt.Errorf("a reserve of memory: %w", err)
-	}
-	return &Reserve{k}, nil
+	return err
 }
 
-// Held reports whether the memory is still held, and not by one who is being ended.
+// Held reports whether all of the memory is still held, and by nobody who is being ended.
 func (r *Reserve) Held() bool {
-	line := []unix.PollFd{{Fd: int32(r.keeper.line), Events: unix.POLLRDHUP}}
-	if n, err := unix.Poll(line, 0); err != nil || n != 0 {
+	return !slices.ContainsFunc(r.keepers, func(k *keeper) bool { return !k.lives() })
+}
+
+func (k *keeper) lives() bool {
+	line := []unix.PollFd{{Fd: int32(k.line), Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(line, 0); k.line < 0 || err != nil || n != 0 {
 		return false
 	}
 	const killed = 1 << (unix.SIGKILL - 1)
-	pending, err := strconv.ParseUint(proc.StatusField(r.keeper.pid, "ShdPnd"), 16, 64)
+	pending, err := strconv.ParseUint(proc.StatusField(k.pid, "ShdPnd"), 16, 64)
 	return err == nil && pending&killed == 0
 }
 
 // Close gives the memory back.
-func (r *Reserve) Close() { r.keeper.close() }
+func (r *Reserve) Close() {
+	for _, k := range r.keepers {
+		k.close()
+	}
+}
 
 // Memory tells how much memory control groups let this program and its commands have,
 // and how much of that cannot be had back: that of processes, and of files in memory. The

@@ -11,24 +11,27 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// TestReserve: a process holds the memory, goes before this program, and is known to be
-// gone from the moment on that it is killed.
+// TestReserve: processes hold the memory, go before this program, and are known to be
+// gone from the moment on that one is killed.
 func TestReserve(t *testing.T) {
-	const size = 8 << 20
-	r, err := NewReserve(size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if !r.Held() || score(t, r.keeper.pid) != reserveScore || score(t, os.Getpid()) == reserveScore {
-		t.Errorf("held: %v, score %s", r.Held(), score(t, r.keeper.pid))
-	}
-	if p, _ := proc.Read(r.keeper.pid); p.Parent != os.Getpid() {
-		t.Errorf("it is a child of %d", p.Parent)
-	}
-	must(t, proc.Signal(r.keeper.pid, unix.SIGKILL))
-	if r.Held() {
-		t.Error("it seems to hold on")
+	for i := range reserveScores {
+		r, err := NewReserve(8 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if !r.Held() {
+			t.Error("it is not held")
+		}
+		for j, k := range r.keepers {
+			if got := score(t, k.pid); got != reserveScores[j] || got == score(t, os.Getpid()) {
+				t.Errorf("process %d has the score %s", k.pid, got)
+			}
+		}
+		must(t, proc.Signal(r.keepers[i].pid, unix.SIGKILL))
+		if r.Held() {
+			t.Error("it seems to hold on")
+		}
 	}
 }
 
@@ -38,12 +41,13 @@ func TestReserveIsGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := r.keeper.pid
 	r.Close()
 	if r.Held() {
 		t.Error("it seems to hold on")
 	}
-	if p, found := proc.Read(pid); found && p.Parent == os.Getpid() {
-		t.Errorf("process %d is left", pid)
+	for _, k := range r.keepers {
+		if p, found := proc.Read(k.pid); found && p.Parent == os.Getpid() {
+			t.Errorf("process %d is left", k.pid)
+		}
 	}
 }

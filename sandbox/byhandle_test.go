@@ -103,7 +103,7 @@ var nobodyElseWrites = map[string]string{
 	"internal/cgroup/leaf_linux.go Leaf.write":                   "the control groups of the system",
 	"internal/cgroup/leaf_linux.go Tree.NewLeaf":                 "the control groups of the system",
 	"internal/cgroup/leaf_linux.go Tree.spare":                   "the control groups of the system",
-	"ownfile.go Commands.OpenOwn":                                "a directory in which the policy lets no command write; then a handle",
+	"ownfile.go Commands.OpenOwn":                                "a directory that no command can write, which is looked at before and after",
 	"internal/cgroup/leaf_linux.go countersOf":                   "the control groups of the system",
 	"internal/cgroup/container_linux.go Container.read":          "the control groups of the system",
 	"internal/cgroup/leaf_linux.go remove":                       "the control groups of the system",

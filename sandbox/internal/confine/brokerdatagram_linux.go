@@ -388,8 +388,8 @@ func (q *question) receiveNow(l *lookup, buf []byte, flags int, got *received) (
 
 // awaitDatagram waits a moment for one, without a descriptor.
 func (q *question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
-	if !q.valid() {
-		return unix.EINTR
+	if e := q.interruption(); e != 0 {
+		return e
 	}
 	c := q.broker.domain.confiner
 	select {

@@ -59,20 +59,37 @@ func openDocker() (*docker, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &docker{}
-	if d.reachable() != nil {
-		if d.host, err = startDaemon(); err != nil {
-			return nil, err
-		}
+	d, err := theDaemon()
+	if err != nil {
+		return nil, err
 	}
-	endDaemon := endDocker
-	endDocker = func() {
+	atEnd(func() {
 		_, _ = d.run("rmi", "-f", execImage, scratchImage, baseImage, builderImage)
 		_, _ = d.run("image", "prune", "-f", "--filter", "label="+imageLabel) // of the stage that builds
-		endDaemon()
-	}
+	})
 	return d, d.build(busybox)
 }
+
+// theDaemon is the daemon of this machine, or one that ends with the tests.
+var theDaemon = sync.OnceValues(func() (*docker, error) {
+	if d := (&docker{}); d.reachable() == nil {
+		return d, nil
+	}
+	dir, err := os.MkdirTemp("", "perstack-base-docker-")
+	if err != nil {
+		return nil, err
+	}
+	daemon, err := startDaemon(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	atEnd(func() {
+		daemon.end()
+		os.RemoveAll(dir)
+	})
+	return &docker{host: daemon.host}, nil
+})
 
 // command is a call of the docker client.
 func (d *docker) command(args ...string) *exec.Cmd {
@@ -107,42 +124,48 @@ dockerd "$@" 3<&- & daemon=$!
 trap 'kill $daemon' TERM
 wait $daemon; wait $daemon`
 
+// A daemon is a dockerd of the tests.
+type daemon struct {
+	host string // where it listens
+	dir  string // where all that it has is
+	cmd  *exec.Cmd
+	line io.Closer // as long as this is open, it runs
+}
+
 // startDaemon starts a daemon that keeps what it has in a directory of its own
 // and touches no network. It ends with this process, however that ends.
-func startDaemon() (host string, err error) {
+func startDaemon(dir string) (*daemon, error) {
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
-		return "", errNoDocker
-	}
-	dir, err := os.MkdirTemp("", "perstack-base-docker-")
-	if err != nil {
-		return "", err
+		return nil, errNoDocker
 	}
 	var log bytes.Buffer
-	host = "unix://" + filepath.Join(dir, "sock")
-	cmd := exec.Command("sh", "-c", daemonScript, "dockerd", "--host", host,
+	d := &daemon{host: "unix://" + filepath.Join(dir, "sock"), dir: dir}
+	d.cmd = exec.Command("sh", "-c", daemonScript, "dockerd", "--host", d.host,
 		"--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"), "--pidfile", filepath.Join(dir, "pid"),
 		"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false")
-	cmd.Stdout, cmd.Stderr = &log, &log
-	line, err := cmd.StdinPipe()
+	d.cmd.Stdout, d.cmd.Stderr = &log, &log
+	line, err := d.cmd.StdinPipe()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return "", err
+	d.line = line
+	d.cmd.WaitDelay = 5 * time.Second // a containerd whose daemon was killed holds its output
+	if err := d.cmd.Start(); err != nil {
+		return nil, err
 	}
-	endDocker = func() {
-		line.Close()
-		_ = cmd.Wait()
-		os.RemoveAll(dir)
-	}
-	for deadline := time.Now().Add(hangGuard); (&docker{host}).reachable() != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) || !alive(cmd.Process.Pid) {
-			endDocker()
-			endDocker = func() {}
-			return "", fmt.Errorf("%w (dockerd does not start here: %s)", errNoDocker, log.String())
+	for deadline := time.Now().Add(hangGuard); (&docker{d.host}).reachable() != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) || !alive(d.cmd.Process.Pid) {
+			d.end()
+			return nil, fmt.Errorf("%w (dockerd does not start here: %s)", errNoDocker, log.String())
 		}
 	}
-	return host, nil
+	return d, nil
+}
+
+// end stops the daemon and, with it, its containers.
+func (d *daemon) end() {
+	d.line.Close()
+	_ = d.cmd.Wait()
 }
 
 // staticBusybox finds a busybox that runs without libraries.
@@ -176,7 +199,7 @@ func (d *docker) build(busybox string) error {
 		return err
 	}
 	builder := append(base[:len(base):len(base)], entry{"prebuilt", 0o755, server, ""}, entry{"bin/go", 0o755, []byte(standIn), ""})
-	if err := errors.Join(d.load(baseImage, base), d.load(builderImage, builder)); err != nil {
+	if err := errors.Join(load(d, baseImage, base), load(d, builderImage, builder)); err != nil {
 		return err
 	}
 	for image, target := range map[string][]string{execImage: nil, scratchImage: {"--target", "minimal"}} {
@@ -224,8 +247,29 @@ func rootfs(busybox string) ([]entry, error) {
 	return all, nil
 }
 
-// load makes an image of a file system.
-func (d *docker) load(image string, all []entry) error {
+// An importer is what makes images: a client of an engine.
+type importer interface {
+	command(args ...string) *exec.Cmd
+}
+
+// load makes an image of a file system; changes are lines of a Dockerfile.
+func load(e importer, image string, all []entry, changes ...string) error {
+	archive, err := tarball(all)
+	if err != nil {
+		return err
+	}
+	args := []string{"import", "--change", "LABEL " + imageLabel}
+	for _, change := range changes {
+		args = append(args, "--change", change)
+	}
+	cmd := e.command(append(args, "-", image)...)
+	cmd.Stdin = archive
+	_, err = output(cmd)
+	return err
+}
+
+// tarball is a file system as engines of containers import it.
+func tarball(all []entry) (io.Reader, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, e := range all {
@@ -237,17 +281,11 @@ func (d *docker) load(image string, all []entry) error {
 			h.Typeflag = tar.TypeDir
 		}
 		if err := w.WriteHeader(h); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := w.Write(e.data); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	cmd := d.command("import", "--change", "LABEL "+imageLabel, "-", image)
-	cmd.Stdin = io.Reader(&archive)
-	_, err := output(cmd)
-	return err
+	return &archive, w.Close()
 }

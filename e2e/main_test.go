@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -15,8 +17,24 @@ var binary string
 // userHome is the home directory of who runs the tests; they have one of their own.
 var userHome = os.Getenv("HOME")
 
-// endDocker ends the daemon that the tests of the images started, if they did.
-var endDocker = func() {}
+// endings are what the tests have to tidy up when all of them have run.
+var endings struct {
+	sync.Mutex
+	all []func()
+}
+
+// atEnd has something done when all tests have run, the latest first.
+func atEnd(f func()) {
+	endings.Lock()
+	defer endings.Unlock()
+	endings.all = append(endings.all, f)
+}
+
+func runEndings() {
+	for _, end := range slices.Backward(endings.all) {
+		end()
+	}
+}
 
 func TestMain(m *testing.M) {
 	os.Exit(buildAndRun(m))
@@ -39,7 +57,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the binary: %v\n%s", err, out)
 		return 1
 	}
-	defer func() { endDocker() }()
+	defer runEndings()
 	// Nobody's own skills and cache are looked at, but for that of the Go toolchain.
 	env := map[string]string{"HOME": filepath.Join(dir, "home"), "XDG_CACHE_HOME": filepath.Join(dir, "cache")}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // Why a command was not started. All but ErrEnding come in a *StartError.
@@ -49,6 +51,7 @@ type Command struct {
 
 	Env     map[string]string // added to the base environment, and wins
 	Without []string          // names that are taken out of the base environment
+	Only    []string          // the only names that are kept of either; nil: all
 	Startup *Startup          // what the program reads first; may be nil
 	Base    []string          // instead of the host's filtered environment; only TMPDIR and a private HOME are added
 
@@ -62,7 +65,10 @@ type Command struct {
 	Live     bool
 	Label    string // how lists call it
 	Terminal *Size
-	first    int // bytes kept at the beginning, when not Keep
+	first    int                // bytes kept at the beginning, when not Keep
+	copyTo   func(piece []byte) // gets all that a Live command writes, before it is kept; may be nil
+
+	span *trace.Span // to which it belongs, as its variables say; nil for none
 
 	Read, Write []string // absolute paths that it may reach besides what every command may
 

@@ -4,7 +4,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -19,9 +21,14 @@ type Config struct {
 	AllowRead  []string // absolute paths that commands may read besides
 	AllowWrite []string // absolute paths that commands may write besides
 	NoCache    bool     // what tools keep for later ends with the session
+	Quota      Quota    // what the commands of one session may use together
+
+	Container Container // where commands run; the zero value: on this machine
 
 	// Log gets a line for each connection that Network has rules for; nil = silent.
 	Log *slog.Logger
+
+	inside *inside // of a runner; nil outside of containers
 }
 
 // Commands is the part that all sessions of one server share.
@@ -31,9 +38,11 @@ type Commands struct {
 	env    func() []string // filtered once
 	null   *os.File
 	guard  *watchdog
-	forget func() // no orphan concerns these commands any more
+	leave  sync.Once // the control groups, after the last commands of this program
+	forget func()    // no orphan concerns these commands any more
 
 	apart registry // what StartApart has started
+	fleet *fleet   // the containers in which commands run; nil: on this machine
 
 	confinement *confinement
 	cache       func() *Cache // of the workspace where commands are confined; nil for none
@@ -44,8 +53,14 @@ type Commands struct {
 	opened *Cache // by cache
 }
 
+// openCommands are those of this program that are not closed.
+var openCommands atomic.Int32
+
 // NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
 func NewCommands(cfg Config) (*Commands, error) {
+	if err := cfg.Quota.check(); err != nil {
+		return nil, err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -58,12 +73,15 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
 	c.confinement = &confinement{cfg: cfg, cache: c.cache}
+	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(insideEnv(cfg)) })
 	free := sync.OnceValue(func() []string { return hostEnv(cfg, false) })
 	confined := sync.OnceValue(func() []string {
-		c.confinement.policy()
-		return c.confinement.repo.env(hostEnv(cfg, true), cfg.Dir)
+		return c.confinement.repositoryEnv(hostEnv(cfg, true))
 	})
 	c.env = func() []string {
+		if cfg.inside != nil {
+			return within()
+		}
 		if c.confinement.confined() {
 			return confined()
 		}
@@ -72,7 +90,14 @@ func NewCommands(cfg Config) (*Commands, error) {
 	if os.Getpid() == 1 {
 		proc.Adopt() // orphans of others come here as well
 	}
+	if cfg.Container.Image != "" {
+		if c.fleet, err = newFleet(c); err != nil {
+			_ = null.Close()
+			return nil, err
+		}
+	}
 	c.forget = proc.OnReap(c.prune)
+	openCommands.Add(1)
 	return c, nil
 }
 
@@ -84,8 +109,17 @@ func (c *Commands) Env() []string { return c.env() }
 func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
 
 // NewShell begins a session. It costs nothing before its first command.
-func (c *Commands) NewShell() *Shell {
+func (c *Commands) NewShell() *Shell { return c.newShell(false) }
+
+// NewCallShell begins a session for a single call. Where commands run in containers,
+// such sessions share one.
+func (c *Commands) NewCallShell() *Shell { return c.newShell(true) }
+
+func (c *Commands) newShell(single bool) *Shell {
 	s := &Shell{c: c, ending: make(chan struct{}), now: make(chan struct{}), running: map[*job]bool{}, held: registry{limits: c.limits}}
+	if c.fleet != nil {
+		s.away = &away{fleet: c.fleet, shares: single}
+	}
 	c.mu.Lock()
 	c.shells[s] = true
 	ended := c.ended
@@ -140,9 +174,15 @@ func (c *Commands) Close() error {
 	}
 	all.Wait()
 	c.apart.close()
+	c.fleet.close()
 	c.forget()
 	c.closeCache()
 	c.confinement.close()
 	c.guard.close()
+	c.leave.Do(func() {
+		if openCommands.Add(-1) == 0 {
+			cgroup.Leave()
+		}
+	})
 	return c.null.Close()
 }

@@ -66,6 +66,10 @@ func Own(listener net.Addr) (forget func()) { return confine.Own(listener) }
 // although it is its own: in namespaces nobody judges who connects. Whether
 // commands come to be there is not tried out.
 func (c *Commands) Exposed(listener net.Addr) bool {
+	if c.fleet != nil {
+		at, ok := listener.(*net.UnixAddr)
+		return !ok && c.cfg.Network.Open() || ok && !strings.HasPrefix(at.Name, "@") && c.exposes(at.Name)
+	}
 	if c.confinement.foreseen() != nil || !slices.Contains(c.cfg.Sandbox.tiers(), Namespaces) {
 		return false
 	}
@@ -127,6 +131,20 @@ func (c *confinement) policy() confine.Policy {
 	return c.looked
 }
 
+// repositoryEnv is env with what git needs of the workspace's repository.
+func (c *confinement) repositoryEnv(env []string) []string {
+	c.policy()
+	return c.repo.env(env, c.cfg.Dir)
+}
+
+// chose reports whether a mechanism was decided on, as far as there is a decision.
+func (c *confinement) chose(tier Tier) bool {
+	d := &c.decision
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.made && d.err == nil && d.tier == tier
+}
+
 // close lets go of the policy. No session is left.
 func (c *confinement) close() {
 	if dir, cage := c.first(); cage != nil {
@@ -142,6 +160,7 @@ func (c *confinement) close() {
 type cage struct {
 	jail
 	policy confine.Policy
+	tier   Tier
 	gate   *network.Gate // nil: nothing but what the policy says of the network
 	own    []string      // directories of the server's, which commands read at most
 	made   int64         // what the policy's Changed said
@@ -195,11 +214,11 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	}
 	policy, release := c.policy().With(read, write, "the session's own")
 	defer release()
-	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate})
+	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate, MaxMemory: c.cfg.Quota.MaxMemory})
 	if err != nil {
 		return nil, err
 	}
-	return &cage{made, policy, gate, f.own(), policy.Changed()}, nil
+	return &cage{made, policy, c.decision.tier, gate, f.own(), policy.Changed()}, nil
 }
 
 // own are the directories of the server's that the session's commands come across.
@@ -262,6 +281,9 @@ func (c *cage) explainProgram(path string) string {
 // Confined tells whether commands are confined by the kernel, and if not, why.
 // Before the first command that is tried out now.
 func (c *Commands) Confined() (ok bool, why string) {
+	if c.fleet != nil {
+		return true, "" // by the container
+	}
 	if err := c.confinement.ready(); err != nil {
 		return false, err.Error()
 	}
@@ -317,13 +339,16 @@ func (c *Commands) Policy() []Rule {
 // Nothing is tried out for that: the sentences are true however the kernel
 // confines commands.
 func (c *Commands) Rules() string {
+	if c.fleet != nil {
+		return c.fleet.rules()
+	}
 	if c.confinement.foreseen() != nil {
 		if c.cfg.Sandbox.proof() {
 			return "Commands are refused here: nothing can confine them on this system."
 		}
 		return "Commands run with the rights of the user who started the server: nothing confines them here."
 	}
-	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, which are private and temporary, and read besides only the system's programs and libraries."
+	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, private and temporary, and read besides only the system's programs and libraries."
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
@@ -82,6 +83,15 @@ func (m Mode) tiers() []Tier {
 	return []Tier{Namespaces, Threads}
 }
 
+// tiers are those of the mode, but in a container, which forbids namespaces, auto does
+// not try them.
+func (c *confinement) tiers() []Tier {
+	if c.cfg.inside != nil && (c.cfg.Sandbox == Auto || c.cfg.Sandbox == "") {
+		return []Tier{Threads}
+	}
+	return c.cfg.Sandbox.tiers()
+}
+
 // proof reports whether a mode refuses commands unless a self-test has passed.
 func (m Mode) proof() bool { return m == Strict || m == Landlock || m == Isolate }
 
@@ -116,6 +126,7 @@ func notFinal(err error) bool {
 // decide takes the first mechanism that proves itself. Auto takes one that only
 // can be made rather than none.
 func (c *confinement) decide(d *decision) error {
+	_, _ = cgroup.Open() // before there are processes that it would have to move
 	if err := c.foreseen(); err != nil {
 		return err
 	}
@@ -144,7 +155,7 @@ func (c *confinement) decide(d *decision) error {
 // proven if asked, and tells why the tiers before that one do not.
 func (c *confinement) take(d *decision, dir *sessionDir, proof bool) (failed error) {
 	d.others = nil
-	for _, d.tier = range c.cfg.Sandbox.tiers() {
+	for _, d.tier = range c.tiers() {
 		cage, err := c.try(dir, proof)
 		if err == nil {
 			d.dir, d.cage = dir, cage
@@ -216,6 +227,9 @@ func (c *confinement) refuse() error {
 // WhenUnconfined has tell called once when commands are not confined: now, where
 // that is certain without trying, or as soon as it turns out at the first use.
 func (c *Commands) WhenUnconfined(tell func(why string)) {
+	if c.fleet != nil {
+		return // the container confines them
+	}
 	if err := c.confinement.foreseen(); err != nil {
 		tell(err.Error())
 		return

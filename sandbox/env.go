@@ -76,10 +76,7 @@ func addMissing(env, more []string) []string {
 func hostEnv(cfg Config, confined bool) []string {
 	base := FilterEnv(cfg.Env, cfg.PassEnv)
 	if confined && !cfg.Network.Open() {
-		base = slices.DeleteFunc(base, func(entry string) bool {
-			name, _, _ := strings.Cut(entry, "=")
-			return proxyName.MatchString(name)
-		})
+		base = withoutProxies(base)
 	}
 	base = addUser(base)
 	if _, ok := getenv(base, "HOME"); !ok && !confined {
@@ -97,6 +94,14 @@ func hostEnv(cfg Config, confined bool) []string {
 		}
 	}
 	return base
+}
+
+// withoutProxies takes the variables that name proxies out of env.
+func withoutProxies(env []string) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return proxyName.MatchString(name)
+	})
 }
 
 // addUser sets who the user is where the host does not say it.
@@ -154,7 +159,26 @@ func dropEnv(env, names []string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(names, name)
+		return slices.ContainsFunc(names, func(drop string) bool { return foldName(drop) == foldName(name) })
+	})
+}
+
+// foldName is a variable's name as the system compares it: on Windows PATH is often called Path.
+func foldName(name string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(name)
+	}
+	return name
+}
+
+// keepEnv returns the named variables of env; all of it where nil names them.
+func keepEnv(env, names []string) []string {
+	if names == nil {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.ContainsFunc(names, func(kept string) bool { return foldName(kept) == foldName(name) })
 	})
 }
 
@@ -163,10 +187,14 @@ func mergeEnv(base []string, set map[string]string) []string {
 	if len(set) == 0 {
 		return base
 	}
+	replaced := make(map[string]bool, len(set))
+	for name := range set {
+		replaced[foldName(name)] = true
+	}
 	env := make([]string, 0, len(base)+len(set))
 	for _, entry := range base {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := set[name]; !replaced {
+		if !replaced[foldName(name)] {
 			env = append(env, entry)
 		}
 	}

@@ -54,7 +54,7 @@ func (c *Commands) settings(home, private string) settings.Collection {
 // like a secret or is not known to be harmless: "~/.npmrc: //host/:_authToken".
 func (c *Commands) LeftOut() []string {
 	home, _ := getenv(c.cfg.Env, "HOME")
-	if home == "" || !c.confinement.confined() {
+	if home == "" || c.fleet == nil && !c.confinement.confined() {
 		return nil
 	}
 	return c.settings(home, home).Left

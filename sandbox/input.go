@@ -3,7 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"sync"
 	"time"
 )
@@ -28,7 +28,7 @@ func (e *InputFullError) Unwrap() error { return ErrInputFull }
 // An input is what was written to a running command and not yet read by it. Who
 // writes never waits.
 type input struct {
-	to   *os.File
+	to   io.WriteCloser
 	most int
 
 	mu      sync.Mutex
@@ -54,6 +54,24 @@ func (in *input) write(b []byte, end bool) error {
 	if !in.feeding {
 		in.feeding = true
 		go in.feed()
+	}
+	return nil
+}
+
+// put writes at once, and returns when the command can read all of it. One may put at a time.
+func (in *input) put(b []byte, end bool) error {
+	in.mu.Lock()
+	if in.ended || in.closed || in.feeding {
+		in.mu.Unlock()
+		return ErrInputEnded
+	}
+	in.waiting, in.ended, in.feeding = append(in.waiting, b...), end, true
+	in.mu.Unlock()
+	in.feed()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return ErrInputEnded
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ const testMode = "SANDBOX_TEST_MODE"
 // TestMain also plays a server that is killed, for the tests of the watchdog.
 func TestMain(m *testing.M) {
 	Helpers()
+	actAsEngine()
 	if script := os.Getenv("SANDBOX_TEST_SERVER"); script != "" {
 		serveForTest(script)
 	}

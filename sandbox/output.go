@@ -145,12 +145,16 @@ type capture struct {
 	wrote   time.Time     // last
 	news    chan struct{} // closed at the next write; nil when nobody waits
 	pace    *pace         // of what may print for ever; nil for none
+	copyTo  func([]byte)  // gets every piece first; nil for nobody
 }
 
 // Write keeps what belongs to head and tail; it never fails.
 func (c *capture) Write(b []byte) (int, error) {
 	if c.pace != nil {
 		c.pace.keep(len(b)) // who is not read from has to wait
+	}
+	if c.copyTo != nil {
+		c.copyTo(b)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +250,16 @@ func (c *capture) tail() []byte {
 type Tail struct {
 	mu    sync.Mutex
 	from  *capture // the stream that spoke last
+	line  string   // instead, of output that is not kept here
 	bytes int64
+}
+
+// set tells the last line.
+func (t *Tail) set(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line = line
+	t.bytes++
 }
 
 func (t *Tail) saw(c *capture) {
@@ -263,10 +276,10 @@ const lookBack = 4096
 // most 4,096 bytes of it), and a number that rises whenever output has come.
 func (t *Tail) Last() (line string, version int64) {
 	t.mu.Lock()
-	c, version := t.from, t.bytes
+	c, line, version := t.from, t.line, t.bytes
 	t.mu.Unlock()
 	if c == nil {
-		return "", version
+		return line, version
 	}
 	c.mu.Lock()
 	recent := c.recent()

@@ -52,7 +52,8 @@ func (s *Shell) Start(ctx context.Context, c Command) (*Running, error) {
 // some time.
 func (s *Shell) StartApart(ctx context.Context, c Command) (*Running, error) {
 	return s.c.apart.start(false, func() (*Running, *Shell, error) {
-		own := s.c.NewShell()
+		own := s.c.NewCallShell()
+		own.sees(s)
 		r, err := own.start(ctx, c)
 		if err != nil {
 			_ = own.Close()
@@ -126,7 +127,7 @@ func (g *registry) reserve(numbered bool) error {
 // watch bounds what is kept once a command has ended.
 func (g *registry) watch(e *holding) {
 	<-e.Ended()
-	if e.own != nil && e.job.over() {
+	if e.own != nil && e.process.over() {
 		go func() { _ = e.own.Close() }()
 	}
 	g.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // A Running is a command that outlives the call which started it: its output can be
@@ -17,15 +18,17 @@ type Running struct {
 	ID    string
 	Label string // as Command says
 
-	shell *Shell
-	job   *job
-	out   *capture
-	in    *input
-	tty   bool
-	tail  *Tail
-	ended chan struct{}
-	done  Result    // fixed once ended is closed
-	at    time.Time // when that was
+	shell   *Shell
+	process process
+	began   time.Time
+	out     *capture
+	in      *input
+	tty     bool
+	tail    *Tail
+	span    *trace.Span // until it has ended; nil for none
+	ended   chan struct{}
+	done    Result    // fixed once ended is closed
+	at      time.Time // when that was
 
 	mu       sync.Mutex
 	told     int64 // up to where its output was asked for
@@ -44,24 +47,72 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("the command has ended with exit code %d", e.Result.ExitCode)
 }
 
+// A process is what a Running has of the program that it started, wherever that runs.
+type process interface {
+	over() bool             // nothing of it runs or holds its output
+	end(ask syscall.Signal) // asks all of it, and after the grace period kills what is left
+	needs() Needs
+}
+
 // start starts a command whose end nobody has to wait for.
 func (s *Shell) start(ctx context.Context, c Command) (*Running, error) {
 	l := s.c.limits
 	c.Live, c.Stdout, c.Stderr, c.Stdin, c.Timeout = true, true, true, nil, 0
 	c.Keep, c.first, c.Tail = l.OutputLast, l.OutputFirst, &Tail{}
-	j, err := s.open(ctx, &c)
+	ctx = beginSpan(ctx, &c)
+	r, err := s.startWith(ctx, &c)
+	if err != nil {
+		c.span.Fail()
+		c.span.End()
+	}
+	return r, err
+}
+
+func (s *Shell) startWith(ctx context.Context, c *Command) (*Running, error) {
+	if s.away != nil {
+		return s.away.start(ctx, s, c)
+	}
+	j, err := s.open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{Label: c.Label, shell: s, job: j, out: j.out[0], tty: c.Terminal != nil, tail: c.Tail, ended: make(chan struct{})}
-	r.in = &input{to: j.stdin, most: l.InputBytes}
-	go r.attend(&c)
+	r := newRunning(s, c, j.out[0])
+	r.process, r.in = localProcess{s, j, r.tty}, &input{to: j.stdin, most: s.c.limits.InputBytes}
+	go r.attend(s, j, c)
 	return r, nil
 }
 
-// attend waits for the end.
-func (r *Running) attend(c *Command) {
-	s, j := r.shell, r.job
+func newRunning(s *Shell, c *Command, out *capture) *Running {
+	return &Running{
+		Label: c.Label, shell: s, began: time.Now(), out: out, tty: c.Terminal != nil, tail: c.Tail, span: c.span, ended: make(chan struct{}),
+	}
+}
+
+// A localProcess runs on this machine.
+type localProcess struct {
+	shell *Shell
+	*job
+	tty bool
+}
+
+func (p localProcess) end(ask syscall.Signal) {
+	end(p.shell.now, p.shell.c.limits.KillGrace, ask, p.tree)
+}
+
+func (p localProcess) needs() Needs {
+	if !p.awaitsInput() {
+		return Needs{}
+	}
+	n := Needs{Input: true}
+	if p.tty {
+		modes, known := pty.ModesOf(p.stdin)
+		n.Quiet = known && modes.Lines && !modes.Echo
+	}
+	return n
+}
+
+// attend waits for the end of a command on this machine.
+func (r *Running) attend(s *Shell, j *job, c *Command) {
 	defer s.active.Done()
 	if j.start != "" {
 		defer s.session.unlay(j.start)
@@ -77,6 +128,12 @@ func (r *Running) attend(c *Command) {
 	res.Stdout = Output{Head: told.First, Tail: told.Last} // for what was refused
 	s.settle(j, &res)
 	res.Stdout = Output{}
+	r.finish(res)
+}
+
+// finish tells how it ended.
+func (r *Running) finish(res Result) {
+	r.shell.endSpan(r.span, &res, r.Bytes())
 	r.done, r.at = res, time.Now()
 	close(r.ended)
 }
@@ -90,7 +147,7 @@ func (r *Running) Result() (Result, bool) {
 	case <-r.ended:
 		return r.done, true
 	default:
-		return Result{Duration: time.Since(r.job.began)}, false
+		return Result{Duration: time.Since(r.began)}, false
 	}
 }
 
@@ -147,14 +204,17 @@ func (r *Running) Write(b []byte, end bool) error {
 
 const endOfFile = 4 // as a key
 
+// put is Write for a runner, whose server waits until the command can read b.
+func (r *Running) put(b []byte, end bool) error { return r.in.put(b, end) }
+
 // Kill sends the command and all that it started a signal, and what is left after
 // the grace period it kills. It waits for the end no longer than ctx lasts.
 func (r *Running) Kill(ctx context.Context, sig syscall.Signal) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		if !r.job.over() {
-			end(r.shell.now, r.shell.c.limits.KillGrace, sig, r.job.tree)
+		if !r.process.over() {
+			r.process.end(sig)
 		}
 		select { // what sleeps in the kernel cannot be ended
 		case <-r.ended:
@@ -227,7 +287,7 @@ func (r *Running) Needs() Needs {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if total, _ := r.out.size(); total != r.lookedAt || time.Since(r.looked) > needsLast {
-		r.needs = r.ask()
+		r.needs = r.process.needs()
 		r.looked, r.lookedAt = time.Now(), total
 	}
 	return r.needs
@@ -235,15 +295,3 @@ func (r *Running) Needs() Needs {
 
 // needsLast is how long an answer holds while nothing is written.
 const needsLast = 50 * time.Millisecond
-
-func (r *Running) ask() Needs {
-	if !r.job.awaitsInput() {
-		return Needs{}
-	}
-	n := Needs{Input: true}
-	if r.tty {
-		modes, known := pty.ModesOf(r.job.stdin)
-		n.Quiet = known && modes.Lines && !modes.Echo
-	}
-	return n
-}

@@ -203,7 +203,7 @@ func TestRunningKill(t *testing.T) {
 				}
 				all.Wait()
 				if s.session.confined() || size == nil && !strings.Contains(c.line, "setsid") { // else what has detached ends with the session
-					until(t, "nothing of it is left", r.job.over)
+					until(t, "nothing of it is left", r.process.over)
 				}
 				if err := r.Kill(context.Background(), c.signal); err != nil {
 					t.Error(err)
@@ -345,7 +345,7 @@ func TestRunningApart(t *testing.T) {
 	}
 	typed(t, r, "alive\n", false)
 	shows(t, r, "alive")
-	tmp := r.shell.session.mark()
+	tmp := r.process.(localProcess).shell.session.mark()
 	exits(t, r)
 	gone(t, tmp)
 	if other.RunningApart(r.ID) != nil {

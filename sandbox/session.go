@@ -86,11 +86,13 @@ func (s *session) make(c *Commands) error {
 		s.removeDir(c.guard)
 		s.dir, s.tmp = dir, dir.tmp()
 		env := c.env()
-		if c.confinement.confined() {
+		if in := c.cfg.inside; in != nil {
+			env = in.equip(dir, env)
+		} else if c.confinement.confined() {
 			env = addMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
 		}
-		s.env = s.private(env, c.confinement.confined())
-		if c.confinement.confined() && c.confinement.decision.tier == Threads {
+		s.env = s.private(env, c.confinement.confined() || c.cfg.inside != nil)
+		if c.confinement.confined() && c.confinement.decision.tier == Threads && c.cfg.inside == nil {
 			s.env = javaTemp(s.env, s.tmp) // in namespaces /tmp is the session's own
 		}
 		c.guard.dirBegins(dir.path)

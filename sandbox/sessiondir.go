@@ -79,6 +79,9 @@ func (c *confinement) newSessionDir(confined bool) (*sessionDir, error) {
 // privatePlace is the system's directory for temporary files, or another one
 // where commands can write in that; "" when they can write everywhere.
 func (c *confinement) privatePlace(confined bool) string {
+	if in := c.cfg.inside; in != nil {
+		return in.tree
+	}
 	if !confined || c.policy().Allows("/", true) {
 		return os.TempDir()
 	}

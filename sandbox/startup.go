@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 )
 
 // A Startup is a file that a program reads of its own accord when it starts,
@@ -23,6 +24,8 @@ type Startup struct {
 	// missing, is no regular file of the user's of at most maxCopy bytes, or is
 	// reached through a place that commands can write, is left out.
 	Copies []Copy
+
+	copied []settings.File // instead of Copies: they were read on the host
 }
 
 // A Copy is a file of the host and the name that its copy gets.
@@ -41,16 +44,23 @@ func (d *sessionDir) lay(u *Startup, policy confine.Policy, withheld func(name, 
 	if err := d.write(filepath.Join(name, u.Name), []byte(u.Text), 0o600); err != nil {
 		return dir, err
 	}
-	for _, c := range u.Copies {
-		data, ok := readHost(policy, c.From)
-		if !ok {
-			continue
-		}
-		if err := d.write(filepath.Join(name, c.Name), withoutSecrets(data, withheld), 0o600); err != nil {
+	for _, file := range u.copies(policy, withheld) {
+		if err := d.write(filepath.Join(name, file.Name), []byte(file.Text), 0o600); err != nil {
 			return dir, err
 		}
 	}
 	return dir, nil
+}
+
+// copies reads the Copies that are there.
+func (u *Startup) copies(policy confine.Policy, withheld func(name, value string) bool) []settings.File {
+	files := u.copied
+	for _, c := range u.Copies {
+		if data, ok := readHost(policy, c.From); ok {
+			files = append(files, settings.File{Name: c.Name, Text: string(withoutSecrets(data, withheld))})
+		}
+	}
+	return files
 }
 
 // unlay removes what lay made.

@@ -60,7 +60,7 @@ func (s *Shell) connect(j *job, c *Command) {
 		if wanted {
 			f, to := pipes[0], &capture{keep: keep, first: c.first, latest: c.Tail}
 			if pipes, j.out[i] = pipes[1:], to; c.Live {
-				to.pace = &pace{}
+				to.pace, to.copyTo = &pace{}, c.copyTo
 			}
 			readers.Add(1)
 			go func() { defer done(); drain(f, to) }()

@@ -21,7 +21,7 @@ func TestRunningTerminals(t *testing.T) {
 	s, c := newShell(t, Config{Limits: quick})
 	own := begin(t, s, "tty; read x; echo =$x=", screenSize)
 	shows(t, own, "\n")
-	name := fmt.Sprintf("/dev/pts/%d", own.job.number)
+	name := fmt.Sprintf("/dev/pts/%d", own.process.(localProcess).number)
 	if got := strings.TrimSpace(shown(own)); got != name {
 		t.Errorf("its terminal is %s, and it sees %s", name, got)
 	}

@@ -19,6 +19,7 @@ import (
 // that outlive them. Nothing is made on the machine before the first is asked for.
 type Workdirs struct {
 	writable []string // what commands can write, the workspace first
+	variant  string   // of the workspace: its commands run in containers of that image; "" for on this machine
 
 	mu  sync.Mutex
 	top *os.Root // once it is made
@@ -66,7 +67,11 @@ type privatePlace struct {
 
 // places are where the directory of the workspace may be, the best first.
 func (d *Workdirs) places() []privatePlace {
-	sum := sha256.Sum256([]byte(d.writable[0]))
+	name := d.writable[0]
+	if d.variant != "" {
+		name += "\x00" + d.variant // which is in no path
+	}
+	sum := sha256.Sum256([]byte(name))
 	names := []string{"perstack-base", fmt.Sprintf("%x", sum[:8])}
 	places := []privatePlace{{os.TempDir(), append([]string{ownName(os.Getuid())}, names...)}}
 	if cache, err := os.UserCacheDir(); err == nil {

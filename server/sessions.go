@@ -36,6 +36,9 @@ func (s *sessions) OpenCall() (session *tools.Session, end func()) {
 // begin makes a session; for a single call every skill is as if it were activated.
 func (s *sessions) begin(id string, single bool) (session *tools.Session, end func()) {
 	shell := s.commands.NewShell()
+	if single {
+		shell = s.commands.NewCallShell()
+	}
 	session = tools.NewSession(id, shell)
 	session.Skills = s.skills.NewSession(shell, single)
 	return session, s.record(func() {

@@ -47,7 +47,7 @@ func rootCommand() *cobra.Command {
 	root.SetHelpFunc(help)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, nil); return nil })
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), skillsCommand(o), doctorCommand(o), healthcheckCommand(o), cacheCommand(o), versionCommand(), insideCommand())
+	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), skillsCommand(o), doctorCommand(o), healthcheckCommand(o), cacheCommand(o), versionCommand(), insideCommand(), runnerCommand())
 	completeFlags(root)
 	return root
 }

@@ -27,7 +27,7 @@ func cutVariable(p string) (name, rest string, ok bool) {
 // places are the directories that variables stand for, below the run workspace.
 func places(skill, run string) map[string]string {
 	return map[string]string{
-		"WORKSPACE_DIR": ".", "SKILLS_DIR": skillsDir, "WORK_DIR": workDir, "OUTPUT_DIR": outDir, "RUN_DIR": run, "SKILL_DIR": skill,
+		"WORKSPACE_DIR": ".", "SKILLS_DIR": skillsDir, "SKILLS_ROOT": skillsDir, "WORK_DIR": workDir, "OUTPUT_DIR": outDir, "RUN_DIR": run, "SKILL_DIR": skill,
 	}
 }
 

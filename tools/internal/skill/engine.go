@@ -58,10 +58,31 @@ type Session struct {
 func (e *Engine) NewSession(shell *sandbox.Shell, stateless bool) *Session {
 	var id [4]byte
 	_, _ = rand.Read(id[:]) // never fails
-	return &Session{
+	s := &Session{
 		ID: "session-" + hex.EncodeToString(id[:]), engine: e, shell: shell, stateless: stateless,
 		active: map[string]*activation{}, docs: map[string]selection{},
 	}
+	if shell.Contained() {
+		shell.Mount(s.mounted)
+	}
+	return s
+}
+
+// mounted are the places that a container of the session has for skills: the
+// directories of those that are known, and, where it is the session's own, its run
+// workspace. What skill commands may write there they are told with each command.
+func (s *Session) mounted(ctx context.Context, own bool) sandbox.Places {
+	p := sandbox.Places{Read: s.skillDirs()}
+	if !own || s.engine.ReadOnly {
+		return p
+	}
+	w, err := s.workspace(ctx)
+	if err != nil || w.dir.Mkdir(hooksDir) != nil {
+		return p // the first skill that is run says why
+	}
+	p.Read = append(p.Read, w.dir.Root())
+	p.Write = []string{w.abs(workDir), w.abs(outDir), w.abs(runsDir), w.abs(hooksDir)}
+	return p
 }
 
 // Close removes the run workspace. The session's commands must have ended.
@@ -72,7 +93,9 @@ func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.work != nil {
+		span := s.work.origin.Start(spanCleanup)
 		s.work.dir.Close()
+		span.End()
 		s.work = nil
 	}
 }

@@ -33,8 +33,11 @@ const loginMark = "\x00perstack-base\x00"
 // loginEnv is what commands of skills start from: the environment of the user's
 // login shell without what looks secret, HOME as for other commands, and the
 // PATH of the server behind the login shell's. When there is no such shell it
-// is the server's own.
+// is the server's own. In a container it is nil: what the image says is what there is.
 func (s *Session) loginEnv(ctx context.Context) []string {
+	if s.shell.Contained() {
+		return nil
+	}
 	l, host := &s.engine.login, s.engine.HostEnv()
 	l.mu.Lock()
 	defer l.mu.Unlock()

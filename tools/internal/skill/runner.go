@@ -25,7 +25,7 @@ func (r runner) Run(ctx context.Context, c Command) Result {
 		set[name] = value
 	}
 	res, err := r.s.shell.Run(ctx, sandbox.Command{
-		Name: c.Argv[0], Args: c.Argv[1:], Path: lookupEnv(env, "PATH"), Dir: c.Dir, Base: pick(env, ownNames), Env: set,
+		Name: c.Argv[0], Args: c.Argv[1:], Path: lookupEnv(env, "PATH"), Dir: c.Dir, Base: pick(env, ownNames), Only: ownNames, Env: set,
 		Stdin: c.Stdin, Stdout: true, Stderr: true, Keep: c.MaxOutput, Timeout: c.Timeout, NoSurvivors: true,
 		Read: r.s.skillDirs(), Write: c.Write,
 	})
@@ -43,7 +43,10 @@ func (r runner) Run(ctx context.Context, c Command) Result {
 }
 
 func pick(env, names []string) []string {
-	var kept []string
+	if env == nil {
+		return nil
+	}
+	kept := []string{}
 	for _, entry := range env {
 		if name, _, _ := strings.Cut(entry, "="); slices.Contains(names, name) {
 			kept = append(kept, entry)

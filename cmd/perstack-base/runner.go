@@ -1,0 +1,25 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+)
+
+// runnerCommand is what a server starts in a container, to run its commands there.
+func runnerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: sandbox.RunnerCommand, Hidden: true, Args: noArguments,
+		Short: "Run the commands of a server that speaks on standard input and output (started by serve --container)",
+		RunE: func(*cobra.Command, []string) error {
+			in, out, err := sandbox.TakeStreams()
+			if err != nil {
+				return failure{err}
+			}
+			if err := sandbox.ServeRunner(in, out); err != nil {
+				return failure{err}
+			}
+			return nil
+		},
+	}
+}

@@ -220,6 +220,41 @@ func TestPatchesWhereNothingMayBeWritten(t *testing.T) {
 	}
 }
 
+// TestPatchesBothWays: what the kernel tells of an address is what the text says.
+func TestPatchesBothWays(t *testing.T) {
+	page := os.Getpagesize()
+	memory, err := unix.Mmap(-1, 0, 5*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	must(t, err)
+	defer func() { must(t, unix.Munmap(memory)) }()
+	must(t, unix.Mprotect(memory[2*page:3*page], unix.PROT_READ))
+	must(t, unix.Mprotect(memory[4*page:], unix.PROT_NONE))
+	open := func() *os.File {
+		maps, err := os.Open("/proc/self/maps")
+		must(t, err)
+		t.Cleanup(func() { maps.Close() })
+		return maps
+	}
+	told := 0
+	for at := 0; at < len(memory); at += page / 2 {
+		for _, size := range []int{0, 1, page / 2, page/2 + 1, page} {
+			p := patch{uint64(ptr(&memory[at])), make([]byte, size)}
+			want := anyReadOnly(open(), []patch{p})
+			if got := forbidden(open(), []patch{{p.at, nil}, p}); got != want {
+				t.Errorf("%d bytes at %d: %t, but the text says %t", size, at, got, want)
+			}
+			if _, known := forbiddenAt(open(), p); known {
+				told++
+			}
+			if free := at+size <= 2*page || at >= 3*page && at+size <= 4*page || size == 0; want == free {
+				t.Errorf("%d bytes at %d: %t", size, at, want)
+			}
+		}
+	}
+	if told == 0 {
+		t.Log("this kernel tells nothing of an address")
+	}
+}
+
 // TestConnectsHoldNoSeats: a connect waits until what was sent before is read, for which
 // the session needs a seat.
 func TestConnectsHoldNoSeats(t *testing.T) {

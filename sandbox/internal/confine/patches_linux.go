@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +44,7 @@ func (q *question) writeAll(patches []patch) bool {
 		return false
 	}
 	defer maps.Close()
-	if !q.valid() || anyReadOnly(maps, patches) {
+	if !q.valid() || forbidden(maps, patches) {
 		return false
 	}
 	for _, p := range patches {
@@ -55,8 +56,52 @@ func (q *question) writeAll(patches []patch) bool {
 	return true
 }
 
-// anyReadOnly reports whether some of what shall be changed is mapped, and not to be
-// written. maps has the parts of memory in their order.
+// forbidden reports whether some of what shall be changed is mapped, and not to be
+// written. The kernel tells it of an address since 6.11, and before that of all memory.
+func forbidden(maps *os.File, patches []patch) bool {
+	for _, p := range patches {
+		switch forbids, known := forbiddenAt(maps, p); {
+		case !known:
+			return anyReadOnly(maps, patches)
+		case forbids:
+			return true
+		}
+	}
+	return false
+}
+
+// A mapQuery is struct procmap_query.
+type mapQuery struct {
+	size, flags, at, first, end, rights uint64
+	_                                   [7]uint64
+}
+
+const (
+	ioctlMapQuery = 0xc0686611 // PROCMAP_QUERY
+	mapWritable   = 0x2        // PROCMAP_QUERY_VMA_WRITABLE
+	mapAtOrBehind = 0x10       // PROCMAP_QUERY_COVERING_OR_NEXT_VMA
+)
+
+// forbiddenAt is forbidden for one; it is not known where the kernel does not tell it.
+func forbiddenAt(maps *os.File, p patch) (forbids, known bool) {
+	for at := p.at; at < p.end(); {
+		query := mapQuery{size: uint64(unsafe.Sizeof(mapQuery{})), flags: mapAtOrBehind, at: at}
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, maps.Fd(), ioctlMapQuery, uintptr(unsafe.Pointer(&query)))
+		switch {
+		case e == unix.ENOENT || e == 0 && query.first >= p.end():
+			return false, true
+		case e != 0 || query.end <= at:
+			return false, false
+		case query.rights&mapWritable == 0:
+			return true, true
+		}
+		at = query.end
+	}
+	return false, true
+}
+
+// anyReadOnly is forbidden by the text of maps, which has the parts of memory in their
+// order.
 func anyReadOnly(maps io.Reader, patches []patch) bool {
 	left := slices.SortedFunc(slices.Values(patches), func(a, b patch) int { return cmp.Compare(a.at, b.at) })
 	lines := bufio.NewScanner(maps)

@@ -94,7 +94,7 @@ if os.fork() == 0:
     socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"hello", s.getsockname()); os._exit(0)
 signal.signal(signal.SIGALRM, lambda *_: None); signal.siginterrupt(signal.SIGALRM, False)
 signal.set_wakeup_fd(w); signal.setitimer(signal.ITIMER_REAL, 0.3)
-print(s.recvfrom(9)[0].decode())
+got = s.recvfrom(9)[0].decode(); os.wait(); print(got)
 `
 
 // TestSignalsReachWhoWaits: a signal has its handler run while a command waits in a call

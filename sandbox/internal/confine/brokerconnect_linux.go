@@ -115,8 +115,11 @@ func (q *question) rawConnect(sock int, raw []byte) error {
 	}
 	for began := time.Now(); unfinished(err); _, err = q.connectBriefly(sock, raw) {
 		waited := time.Since(began)
-		if limit > 0 && waited > limit || !q.valid() {
+		if limit > 0 && waited > limit {
 			return err
+		}
+		if e := q.interruption(); e != 0 {
+			return e
 		}
 		if q.still != nil && !q.still() {
 			return unix.ECONNREFUSED
@@ -145,8 +148,8 @@ func (q *question) connect() answer {
 			case <-tick.C:
 			}
 		})
-		if !q.waits && !q.valid() {
-			return fail(unix.EINTR)
+		if e := q.interruption(); !q.waits && e != 0 {
+			return fail(e)
 		}
 	}
 	defer func() { <-c.waits }()

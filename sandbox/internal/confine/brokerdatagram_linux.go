@@ -4,6 +4,7 @@ package confine
 
 import (
 	"encoding/binary"
+	"math"
 	"net/netip"
 	"time"
 
@@ -20,7 +21,7 @@ func (q *question) connectLookup(l *lookup) answer {
 	case l.stream:
 		return fail(unix.EISCONN)
 	case family == unix.AF_UNSPEC:
-		l.connect(nil, netip.AddrPort{})
+		l.connect(nil, netip.AddrPort{}, q.rest)
 		return answer{}
 	}
 	to, where, e := q.targetOf(l, raw)
@@ -35,9 +36,9 @@ func (q *question) connectLookup(l *lookup) answer {
 		return fail(e)
 	}
 	if where == atNames {
-		l.connect(raw, netip.AddrPort{})
+		l.connect(raw, netip.AddrPort{}, q.rest)
 	} else {
-		l.connect(nil, to)
+		l.connect(nil, to, q.rest)
 	}
 	return answer{}
 }
@@ -221,7 +222,7 @@ func (q *question) sendMessages() answer {
 			}
 			break
 		}
-		if !q.write(at+headSize, binary.NativeEndian.AppendUint32(nil, uint32(n))) {
+		if !q.writeAll([]patch{number32(at+headSize, n)}) {
 			return fail(unix.EFAULT)
 		}
 	}
@@ -258,7 +259,7 @@ func (q *question) receiveFrom() answer {
 	}
 	env := envelope{name: q.args[4], room: binary.NativeEndian.Uint32(room[:]), data: []piece{{q.args[1], q.args[2]}}}
 	got, e := q.receive(l, env, q.arg(3), true)
-	if e == 0 && !q.write(q.args[5], binary.NativeEndian.AppendUint32(nil, uint32(len(got.from)))) {
+	if e == 0 && !q.writeAll(append(got.patches(env), number32(q.args[5], len(got.from)))) {
 		e = unix.EFAULT
 	}
 	return answer{val: int64(got.value(q.arg(3))), err: e}
@@ -270,8 +271,11 @@ func (q *question) receiveMessage() answer {
 	if l == nil || l.stream {
 		return answer{run: true}
 	}
-	n, e := q.receiveEnvelope(l, q.args[1], q.arg(2), true)
-	return answer{val: int64(n), err: e}
+	env, got, e := q.receiveEnvelope(l, q.args[1], q.arg(2), true)
+	if e == 0 && !q.writeAll(got.patches(env)) {
+		e = unix.EFAULT
+	}
+	return answer{val: int64(got.value(q.arg(2))), err: e}
 }
 
 func (q *question) receiveMessages() answer {
@@ -279,108 +283,129 @@ func (q *question) receiveMessages() answer {
 	if l == nil || l.stream {
 		return answer{run: true}
 	}
-	var got uint64
-	for ; got < min(q.args[2]&0xffffffff, maxMessages); got++ {
-		at := q.args[1] + got*messagesStep
-		n, e := q.receiveEnvelope(l, at, q.arg(3), got == 0) // what else is there, without waiting
+	var count uint64
+	for ; count < min(q.args[2]&0xffffffff, maxMessages); count++ {
+		at := q.args[1] + count*messagesStep
+		env, got, e := q.receiveEnvelope(l, at, q.arg(3), count == 0) // what else is there, without waiting
+		if e == 0 && !q.writeAll(append(got.patches(env), number32(at+headSize, got.value(q.arg(3))))) {
+			e = unix.EFAULT
+		}
 		if e != 0 {
-			if got == 0 {
+			if count == 0 {
 				return fail(e)
 			}
 			break
 		}
-		if !q.write(at+headSize, binary.NativeEndian.AppendUint32(nil, uint32(n))) {
-			return fail(unix.EFAULT)
-		}
 	}
-	return answer{val: int64(got)}
+	return answer{val: int64(count)}
 }
 
-func (q *question) receiveEnvelope(l *lookup, at uint64, flags int, wait bool) (n int, e unix.Errno) {
-	env, e := q.envelopeAt(at)
-	if e != 0 {
-		return 0, e
+func (q *question) receiveEnvelope(l *lookup, at uint64, flags int, wait bool) (env envelope, got received, e unix.Errno) {
+	if env, e = q.envelopeAt(at); e == 0 {
+		got, e = q.receive(l, env, flags, wait)
 	}
-	got, e := q.receive(l, env, flags, wait)
-	if e != 0 {
-		return 0, e
-	}
-	const nameLengthAt, controlLengthAt = 8, 40
-	truncated := uint32(0)
-	if got.size > got.fits {
-		truncated = unix.MSG_TRUNC
-	}
-	tail := binary.NativeEndian.AppendUint64(nil, 0) // no control data came along
-	tail = binary.NativeEndian.AppendUint32(tail, truncated)
-	if env.name != 0 && !q.write(at+nameLengthAt, binary.NativeEndian.AppendUint32(nil, uint32(len(got.from)))) || !q.write(at+controlLengthAt, tail) {
-		return 0, unix.EFAULT
-	}
-	return got.value(flags), 0
+	return env, got, e
 }
 
-// A received datagram, of which as much as fits is in the asker's memory.
+// A received datagram.
 type received struct {
-	size, fits int
-	from       []byte
+	size int    // of all of it
+	data []byte // as much as fits
+	from []byte
 }
 
 func (r received) value(flags int) int {
 	if flags&unix.MSG_TRUNC != 0 {
 		return r.size
 	}
-	return r.fits
+	return len(r.data)
+}
+
+// patches are what the asker finds in its memory then.
+func (r received) patches(env envelope) []patch {
+	list := env.scatter(r.data)
+	if env.name != 0 {
+		list = append(list, patch{env.name, r.from[:min(len(r.from), int(env.room))]})
+	}
+	if env.head == 0 {
+		return list
+	}
+	const nameLengthAt, controlLengthAt, flagsAt = 8, 40, 48
+	truncated := 0
+	if r.size > len(r.data) {
+		truncated = unix.MSG_TRUNC
+	}
+	if env.name != 0 {
+		list = append(list, number32(env.head+nameLengthAt, len(r.from)))
+	}
+	return append(list, patch{env.head + controlLengthAt, make([]byte, 8)}, // no control data came along
+		number32(env.head+flagsAt, truncated))
 }
 
 // receive receives for the asker, which waits as long as its socket says.
 func (q *question) receive(l *lookup, env envelope, flags int, wait bool) (got received, e unix.Errno) {
-	end, e := q.endOf(l)
-	if e != 0 {
-		return got, e
+	if flags&unix.MSG_ERRQUEUE != 0 {
+		return got, unix.EAGAIN // nothing tells of errors
 	}
-	defer unix.Close(end)
 	buf := make([]byte, min(env.size(), maxUDP))
 	for began := time.Now(); ; {
-		size, from, err := l.receive(end, buf, flags)
-		if err == nil {
-			got = received{size: size, fits: min(size, len(buf)), from: from}
-			break
+		left, e := q.receiveNow(l, buf, flags, &got)
+		if e != unix.EAGAIN || !wait {
+			return got, e
 		}
-		if err != unix.EAGAIN || !wait || flags&unix.MSG_DONTWAIT != 0 || !q.awaitDatagram(l, end, began) {
-			return got, failed(err).err
+		if left -= time.Since(began); left <= 0 {
+			return got, e
+		}
+		if e := q.awaitDatagram(l, left); e != 0 {
+			return got, e
 		}
 	}
-	if !q.scatter(env, buf[:got.fits]) || env.name != 0 && !q.write(env.name, got.from[:min(len(got.from), int(env.room))]) {
-		return got, unix.EFAULT
-	}
-	return got, 0
 }
 
-// awaitDatagram waits for one, and reports whether the asker waits still.
-func (q *question) awaitDatagram(l *lookup, end int, began time.Time) bool {
+// receiveNow receives what is there. Where nothing is, it says how long the asker would
+// wait in all.
+func (q *question) receiveNow(l *lookup, buf []byte, flags int, got *received) (limit time.Duration, e unix.Errno) {
+	end, e := q.endOf(l)
+	if e != 0 {
+		return 0, e
+	}
+	defer unix.Close(end)
+	size, from, err := l.receive(end, buf, flags)
+	if err == nil {
+		*got = received{size: size, data: buf[:min(size, len(buf))], from: from}
+		return 0, 0
+	}
+	state, err2 := unix.FcntlInt(uintptr(end), unix.F_GETFL, 0)
+	if err2 != nil || state&unix.O_NONBLOCK != 0 || flags&unix.MSG_DONTWAIT != 0 {
+		return 0, failed(err).err
+	}
+	limit = math.MaxInt64
+	if own, err := unix.GetsockoptTimeval(end, unix.SOL_SOCKET, unix.SO_RCVTIMEO); err == nil && own.Nano() > 0 {
+		limit = time.Duration(own.Nano())
+	}
+	return limit, failed(err).err
+}
+
+// awaitDatagram waits a moment for one, without a descriptor.
+func (q *question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
+	if e := q.interruption(); e != 0 {
+		return e
+	}
 	c := q.broker.domain.confiner
-	if flags, err := unix.FcntlInt(uintptr(end), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
-		return false
-	}
-	left := time.Hour
-	if limit, err := unix.GetsockoptTimeval(end, unix.SOL_SOCKET, unix.SO_RCVTIMEO); err == nil && limit.Nano() > 0 {
-		left = time.Until(began.Add(time.Duration(limit.Nano())))
-	}
-	if left <= 0 || !q.valid() {
-		return false
-	}
 	select {
 	case c.receives <- struct{}{}:
-	default:
-		return false // too many wait: they have to ask again
+		defer func() { <-c.receives }()
+		q.rest(func() {
+			select {
+			case <-l.arrived:
+			case <-time.After(min(left, lookAgain)):
+			}
+		})
+		return 0
+	default: // too many wait: it has to ask again
+		q.rest(func() { time.Sleep(lookAgain) })
+		return unix.EINTR
 	}
-	defer func() { <-c.receives }()
-	q.rest(func() {
-		select {
-		case <-l.arrived:
-		case <-time.After(min(left, lookAgain)):
-		}
-	})
-	return true
 }
 
 // waitingReceives bounds the receives of one session that wait.

@@ -3,12 +3,9 @@
 package confine
 
 import (
-	"bufio"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -112,49 +109,8 @@ func (q *question) named(raw []byte) answer {
 		return fail(unix.EINVAL)
 	}
 	binary.NativeEndian.PutUint32(room[:], uint32(len(raw)))
-	if !q.write(q.args[1], raw[:min(len(raw), int(has))]) || !q.write(q.args[2], room[:]) {
+	if !q.writeAll([]patch{{q.args[1], raw[:min(len(raw), int(has))]}, {q.args[2], room[:]}}) {
 		return fail(unix.EFAULT)
 	}
 	return answer{}
-}
-
-// write changes the asker's memory: that of the process which asked, should another
-// have its id by then, which rules process_vm_writev(2) out. The file overrides that
-// memory can only be read, so that is looked up.
-func (q *question) write(to uint64, b []byte) bool {
-	mem, err := unix.Open(q.inProc("mem"), unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(mem)
-	maps, err := os.Open(q.inProc("maps"))
-	if err != nil {
-		return false
-	}
-	defer maps.Close()
-	if !q.valid() || len(b) > 0 && isReadOnly(maps, to, to+uint64(len(b))) {
-		return false
-	}
-	n, err := unix.Pwrite(mem, b, int64(to))
-	return err == nil && n == len(b)
-}
-
-// isReadOnly reports whether something in a range of memory is mapped, and not to be
-// written.
-func isReadOnly(maps io.Reader, from, to uint64) bool {
-	lines := bufio.NewScanner(maps)
-	for lines.Scan() {
-		var first, end uint64
-		var rights string
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &first, &end, &rights); err != nil {
-			return true
-		}
-		if first >= to {
-			return false
-		}
-		if end > from && !strings.Contains(rights, "w") {
-			return true
-		}
-	}
-	return lines.Err() != nil
 }

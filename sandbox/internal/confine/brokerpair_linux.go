@@ -27,7 +27,7 @@ func (q *question) pair() answer {
 		}
 		given = binary.NativeEndian.AppendUint32(given, uint32(a.val))
 	}
-	if !q.write(q.args[3], given) {
+	if !q.writeAll([]patch{{q.args[3], given}}) {
 		return fail(unix.EFAULT)
 	}
 	return answer{}

@@ -15,11 +15,12 @@ import (
 // own, so nothing of it touches the machine's network.
 
 const (
-	maxUDP       = 65507     // bytes of a datagram, as UDP has it
-	maxQueued    = 128 << 10 // bytes that wait for one socket, with their cost
-	maxAllQueued = 32 << 20  // and for all sockets of all sessions
-	queuedCost   = 256       // that each has beside its bytes
-	firstPort    = 32768     // of those that nobody asked for
+	maxUDP       = 65507                    // bytes of a datagram, as UDP has it
+	maxQueued    = 128 << 10                // bytes that wait for one socket, with their cost
+	maxAllQueued = 32 << 20                 // and for all sockets of all sessions
+	queuedCost   = 256                      // that each has beside its bytes
+	answerCost   = maxDatagram + queuedCost // up to which a socket gets one in any case: other sessions may have taken the rest
+	firstPort    = 32768                    // of those that nobody asked for
 	portCount    = 60999 - firstPort
 	pairBuffer   = 4 * maxUDP // what the kernel has to hold of one, with its own cost
 )
@@ -43,7 +44,7 @@ func (l *lookup) deliver(d datagram) bool {
 	if l.over || l.queued+d.cost() > maxQueued {
 		return false
 	}
-	if allQueued.Add(int64(d.cost())) > maxAllQueued {
+	if allQueued.Add(int64(d.cost())) > maxAllQueued && (l.queued > 0 || d.cost() > answerCost) {
 		allQueued.Add(-int64(d.cost()))
 		return false
 	}

@@ -397,7 +397,58 @@ func sendOut() error {
 			return errors.Join(err, err2)
 		})
 	}
-	return swapAddresses(at)
+	return errors.Join(swapAddresses(at), swapSockets(at))
+}
+
+// swapSockets has a descriptor change between a datagram socket and sockets of other kinds
+// as fast as it can, while it sends and connects by it.
+func swapSockets(at netip.AddrPort) error {
+	family, to := sockaddrOf(at)
+	kinds := [][2]int{{family, unix.SOCK_STREAM}, {unix.AF_UNIX, unix.SOCK_SEQPACKET}, {unix.AF_UNIX, unix.SOCK_STREAM}}
+	socket := func(family, kind int) (int, error) {
+		return unix.Socket(family, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	}
+	for _, kind := range kinds {
+		one, err := socket(family, unix.SOCK_DGRAM)
+		if err != nil {
+			return err
+		}
+		two, err := socket(kind[0], kind[1])
+		if err != nil {
+			return err
+		}
+		swapped, err := socket(family, unix.SOCK_DGRAM)
+		if err != nil {
+			return err
+		}
+		stop := make(chan struct{})
+		var swapper sync.WaitGroup
+		swapper.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = unix.Dup3(one, swapped, unix.O_CLOEXEC)
+					_ = unix.Dup3(two, swapped, unix.O_CLOEXEC)
+				}
+			}
+		})
+		for i := range 500 {
+			_ = unix.Sendto(swapped, []byte("got out"), unix.MSG_NOSIGNAL, to)
+			_ = unix.Sendmsg(swapped, []byte("got out"), nil, to, unix.MSG_NOSIGNAL)
+			if i%10 == 0 {
+				_ = unix.Connect(swapped, to)
+				_, _ = unix.SendmsgN(swapped, []byte("got out"), nil, nil, unix.MSG_NOSIGNAL)
+			}
+		}
+		close(stop)
+		swapper.Wait()
+		for _, s := range []int{one, two, swapped} {
+			unix.Close(s)
+		}
+	}
+	return nil
 }
 
 // swapAddresses has the address of a send change between a service of the session's and

@@ -11,6 +11,7 @@ import (
 // An envelope is where in its memory a command has a message that it sends, or wants one
 // that it receives: what sendmsg(2) calls struct msghdr.
 type envelope struct {
+	head uint64 // of the struct, 0 for none
 	name uint64 // of the address, 0 for none
 	room uint32 // for it
 	data []piece
@@ -33,7 +34,7 @@ func (q *question) envelopeAt(at uint64) (e envelope, errno unix.Errno) {
 		return e, unix.EFAULT
 	}
 	word := func(i int) uint64 { return binary.NativeEndian.Uint64(head[i:]) }
-	e.name, e.room = word(0), binary.NativeEndian.Uint32(head[8:])
+	e.head, e.name, e.room = at, word(0), binary.NativeEndian.Uint32(head[8:])
 	if int32(e.room) < 0 {
 		return e, unix.EINVAL
 	}
@@ -81,14 +82,14 @@ func (q *question) gather(e envelope) ([]byte, unix.Errno) {
 	return all, 0
 }
 
-// scatter writes to where the asker wants it.
-func (q *question) scatter(e envelope, b []byte) bool {
+// scatter says where the asker wants what.
+func (e envelope) scatter(b []byte) (list []patch) {
 	for _, s := range e.data {
 		n := int(min(s.size, uint64(len(b))))
-		if n > 0 && !q.write(s.at, b[:n]) {
-			return false
+		if n > 0 {
+			list = append(list, patch{s.at, b[:n]})
 		}
 		b = b[n:]
 	}
-	return true
+	return list
 }

@@ -232,11 +232,12 @@ func (ls *lookups) close() {
 }
 
 // connect notes whom the command means from now on: a server of names, another socket of
-// the session, or with neither nobody. What it has sent before is not for them.
-func (l *lookup) connect(server []byte, peer netip.AddrPort) {
+// the session, or with neither nobody. What it has sent before is not for them, which has
+// to be read first: rest waits without a seat, as reading takes one.
+func (l *lookup) connect(server []byte, peer netip.AddrPort, rest func(func())) {
 	if l.asked() != nil || l.connected().IsValid() {
 		for until := time.Now().Add(time.Second); l.unread() && time.Now().Before(until); {
-			time.Sleep(time.Millisecond)
+			rest(func() { time.Sleep(time.Millisecond) })
 		}
 	}
 	l.mu.Lock()

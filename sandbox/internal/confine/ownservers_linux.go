@@ -89,8 +89,8 @@ func isLocal(raw []byte) bool {
 	if !ok {
 		return false
 	}
-	link := uint32(0) // of an address that several links can have
-	if len(raw) >= unix.SizeofSockaddrInet6 {
+	link := uint32(0)
+	if len(raw) >= unix.SizeofSockaddrInet6 && to.Addr().IsLinkLocalUnicast() { // which several links can have; of others the kernel ignores it
 		link = binary.NativeEndian.Uint32(raw[24:])
 	}
 	switch kind, err := netlink.RouteKind(to.Addr().Unmap(), link); {

@@ -17,6 +17,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func init() {
+	probeTable["dial-link"] = escape{try: dialByLink}
+}
+
+// linkNetwork has a probe connect to an IPv6 address with the number of a link, which the
+// kernel ignores for addresses that are not of one.
+const linkNetwork = "by the number of a link"
+
+func dialByLink() error {
+	to, err := netip.ParseAddrPort(os.Getenv("PROBE_ADDRESS"))
+	if err != nil {
+		return err
+	}
+	link, err := net.InterfaceByName(to.Addr().Zone())
+	if err != nil {
+		return err
+	}
+	s, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	return unix.Connect(s, &unix.SockaddrInet6{Addr: to.Addr().As16(), Port: int(to.Port()), ZoneId: uint32(link.Index)})
+}
+
 // TestOwnServersAreOutOfReach: a command whose network is open reaches every
 // server but the one that runs it, by whatever name.
 func TestOwnServersAreOutOfReach(t *testing.T) {
@@ -46,13 +71,20 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 	}
 	for _, host := range hosts {
 		targets[net.JoinHostPort(host, port)] = "tcp"
+		if ip := netip.MustParseAddr(host); !ip.IsUnspecified() {
+			targets[net.JoinHostPort(netip.AddrFrom16(ip.As16()).WithZone("lo").String(), port)] = linkNetwork
+		}
 	}
 	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}} {
 		c := confiner(t, policy, without)
 		reaches := func(network, address string) bool {
 			cmd := exec.Command(exe)
 			cmd.Dir = p.ws
-			cmd.Env = append(os.Environ(), probeVar+"=dial", "PROBE_NETWORK="+network, "PROBE_ADDRESS="+address)
+			probe := "dial"
+			if network == linkNetwork {
+				probe = "dial-link"
+			}
+			cmd.Env = append(os.Environ(), probeVar+"="+probe, "PROBE_NETWORK="+network, "PROBE_ADDRESS="+address)
 			return runIn(c, cmd) == nil
 		}
 		var reached []string

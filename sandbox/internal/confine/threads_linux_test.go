@@ -211,7 +211,7 @@ func connectPatiently() error {
 		go func() {
 			s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 			if err == nil {
-				err = unix.Connect(s, at)
+				err = unix.Connect(s, &unix.SockaddrUnix{Name: at.Name}) // which package unix changes
 			}
 			results <- err
 		}()

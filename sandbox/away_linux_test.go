@@ -78,6 +78,10 @@ func runAsEngine(mode string) {
 		_, _ = r.WriteTo(nowhere{})
 		os.Exit(0)
 	}
+	if act, found := takeovers[mode]; found {
+		takeOver(act)
+		os.Exit(0)
+	}
 	program, err := os.Executable()
 	if err != nil {
 		panic(err)

@@ -201,17 +201,17 @@ func (b *container) end(shell uint64, now <-chan struct{}) {
 
 // farewell has a runner end a shell with all that it left running.
 func (c *remoteConn) farewell(shell uint64, now <-chan struct{}) {
-	over, quit := make(chan time.Time), make(chan struct{})
-	defer close(quit)
-	go func() {
-		select {
-		case <-now:
-		case <-time.After(c.patience()):
-		case <-quit:
-		}
-		close(over)
+	over, told := make(chan time.Time), make(chan struct{})
+	defer close(over)
+	go func() { // for a runner that reads nothing takes no question either
+		defer close(told)
+		_, _ = c.ask(&remote.Message{Type: remote.TypeClose, Shell: shell}, over)
 	}()
-	_, _ = c.ask(&remote.Message{Type: remote.TypeClose, Shell: shell}, over)
+	select {
+	case <-told:
+	case <-now:
+	case <-time.After(c.patience()):
+	}
 }
 
 // The time that an engine has to let a container end whose runner has no server any
@@ -240,7 +240,7 @@ func (b *container) finish(cmd *exec.Cmd) string {
 		return b.lastWordsOf(err)
 	case <-timer.C:
 	}
-	_ = cmd.Process.Kill()
+	killGroup(cmd)
 	<-done
 	b.fleet.engine.remove(b.name)
 	return b.lastWordsOf(b.conn.reason())

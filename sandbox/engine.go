@@ -51,14 +51,36 @@ func findEngine(command string) (*engine, error) {
 	return &engine{command: command, path: path}, nil
 }
 
+// apartFrom refuses an engine that commands could replace: it runs outside.
+func (e *engine) apartFrom(writable []string) error {
+	for _, path := range []string{e.path, realPath(e.path)} {
+		for _, dir := range writable {
+			if belowPath(path, filepath.Clean(dir)) || belowPath(path, realPath(dir)) {
+				return fmt.Errorf("--container needs a command %s that commands of agents cannot replace, and %s lies in %s, where they write; name another one with --container-engine, as in --container-engine /usr/bin/docker", e.command, path, dir)
+			}
+		}
+	}
+	return nil
+}
+
+// realPath is a path without links, as far as there is one.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
 // engineTime is how long an engine may take to answer a question.
 const engineTime = 20 * time.Second
 
 // cmd is a command of the engine's, in a process group of its own: keys at the
-// server's terminal are not for it.
+// server's terminal are not for it. It may be a script that waits for another program,
+// which then has its streams as well.
 func (e *engine) cmd(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.path, args...)
 	apart(cmd)
+	cmd.WaitDelay = time.Second
 	return cmd
 }
 
@@ -68,7 +90,7 @@ func (e *engine) ask(ctx context.Context, args ...string) (out, said string, err
 	defer cancel()
 	cmd := e.cmd(args...)
 	var stdout, stderr lastLines
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
 		return "", "", e.notStarted(err)
 	}
@@ -77,7 +99,7 @@ func (e *engine) ask(ctx context.Context, args ...string) (out, said string, err
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		_ = cmd.Process.Kill()
+		killGroup(cmd)
 		<-done
 		err = &ContainerError{What: fmt.Sprintf("%s %s did not answer within %v", e.command, args[0], engineTime),
 			Way: "Look whether its daemon runs and answers: " + e.command + " info."}
@@ -217,11 +239,11 @@ func (m bindMount) flag() string {
 	return strings.Join(fields, ",")
 }
 
-// remove removes a container by force.
+// remove removes containers by force, with the volumes that their image asks for.
 func (e *engine) remove(names ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 	defer cancel()
-	_, _, _ = e.ask(ctx, append([]string{"rm", "-f"}, names...)...)
+	_, _, _ = e.ask(ctx, append([]string{"rm", "-f", "-v"}, names...)...)
 }
 
 // newContainerName names the server beside a random number, so that others can tell

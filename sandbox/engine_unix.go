@@ -7,5 +7,10 @@ import (
 	"syscall"
 )
 
+// killGroup kills a program that was started apart, and what belongs to its group.
+func killGroup(cmd *exec.Cmd) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+}
+
 // apart has a program run in a process group of its own.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

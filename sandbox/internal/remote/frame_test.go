@@ -99,6 +99,8 @@ func TestHostileFrames(t *testing.T) {
 		"stream 2":          frame(`{"type":"output","stream":2}`, ""),
 		"stream -1":         frame(`{"type":"output","stream":-1}`, ""),
 		"negative total":    frame(`{"type":"result","result":{"total":[-1,0]}}`, ""),
+		"too large a total": frame(`{"type":"result","result":{"total":[1152921504606846977,0],"textBytes":[1152921504606846977,0]}}`, ""),
+		"less text":         frame(`{"type":"result","result":{"total":[2,0],"textBytes":[1,0]}}`, ""),
 		"more text":         frame(`{"type":"result","result":{"total":[1,0],"textBytes":[100,0]}}`, ""),
 		"negative duration": frame(`{"type":"result","result":{"duration":-1}}`, ""),
 		"long signal":       frame(`{"type":"result","result":{"signal":"`+strings.Repeat("x", 100)+`"}}`, ""),

@@ -118,13 +118,18 @@ func TestAbandonedContainers(t *testing.T) {
 	if alive || !abandonedName(name) {
 		t.Errorf("%s: %v while it runs, %v when it has ended", name, alive, abandonedName(name))
 	}
+	const machine, boot, namespace, began = 2, 3, 4, 6 // of the name's parts
 	parts := strings.Split(own, "-")
-	parts[2] = "00000000"
+	parts[boot] = "00000000"
 	if !abandonedName(strings.Join(parts, "-")) {
 		t.Error("one of another boot is abandoned")
 	}
+	parts[machine] = "00000000"
+	if abandonedName(strings.Join(parts, "-")) {
+		t.Error("whether a server of another machine or user runs is not known here: they may share the daemon")
+	}
 	parts = strings.Split(own, "-")
-	parts[3], parts[5] = "1", "1"
+	parts[namespace], parts[began] = "1", "1"
 	if abandonedName(strings.Join(parts, "-")) {
 		t.Error("what another namespace's numbers mean is not known here")
 	}

@@ -29,6 +29,7 @@ type engine struct {
 	looked   bool
 	version  string // as it says
 	podman   bool
+	nerdctl  bool
 	rootless bool // its root is this user
 	foreign  bool // its machine does not run this program
 }
@@ -119,6 +120,7 @@ func (e *engine) look(ctx context.Context) error {
 		return e.failed("", said, cmp.Or(lastLine(said), err.Error()))
 	}
 	e.version, _, _ = strings.Cut(clipped(out), "\n")
+	e.nerdctl = strings.Contains(strings.ToLower(out), "nerdctl")
 	if e.podman = strings.Contains(strings.ToLower(out), "podman"); e.podman {
 		e.rootless = os.Getuid() > 0
 		e.foreign = runtime.GOOS != "linux"
@@ -170,6 +172,9 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 	}
 	if cfg.Network.Closed() {
 		args = append(args, "--network", "none")
+	}
+	if !e.nerdctl { // which runs none
+		args = append(args, "--no-healthcheck") // it would run beside the runner, confined by nothing but the container
 	}
 	args = append(args, e.userFlags()...)
 	args = append(args, limitFlags(cfg)...)
@@ -258,30 +263,40 @@ func randomName(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// serverMark names a process of this machine, "" for one that does not run: the boot,
-// the namespace of its number, the number, and when it began.
+// serverMark names a process of this machine, "" for one that does not run: whose it
+// is, the boot, the namespace of its number, the number, and when it began.
 func serverMark(pid int) string {
 	began := processBegan(pid)
 	if began == "" {
 		return ""
 	}
-	return fmt.Sprintf("%.8s-%s-%d-%s", bootID(), pidNamespace(), pid, began)
+	return fmt.Sprintf("%s-%.8s-%s-%d-%s", ownerMark(), bootID(), pidNamespace(), pid, began)
 }
 
-var containerName = regexp.MustCompile(`^perstack-base-([0-9a-f]+)-([0-9]+)-([0-9]+)-([0-9]+)-[0-9a-f]+$`)
+// ownerMark names this user on this machine. A daemon may serve several of either, and
+// of the others' processes nothing is known here.
+var ownerMark = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	machine, _ := os.ReadFile("/etc/machine-id") // is the same in copies of an image
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", machine, host, os.Getuid()))
+	return hex.EncodeToString(sum[:4])
+})
+
+var containerName = regexp.MustCompile(`^perstack-base-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)-([0-9]+)-([0-9]+)-[0-9a-f]+$`)
 
 // abandonedName reports whether a container's name says that its server is gone: one
-// of another boot, or one that this process would see and does not.
+// of this user on this machine before it was started again, or one that this process
+// would see and does not.
 func abandonedName(name string) bool {
 	m := containerName.FindStringSubmatch(name)
-	if m == nil {
+	if m == nil || m[1] != ownerMark() {
 		return false
 	}
-	if m[1] != fmt.Sprintf("%.8s", bootID()) {
+	if m[2] != fmt.Sprintf("%.8s", bootID()) {
 		return true
 	}
-	pid, err := strconv.Atoi(m[3])
-	return err == nil && m[2] == pidNamespace() && m[4] != processBegan(pid)
+	pid, err := strconv.Atoi(m[4])
+	return err == nil && m[3] == pidNamespace() && m[5] != processBegan(pid)
 }
 
 // sweep removes what servers left that do not run any more.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,9 @@ func newFleet(c *Commands) (*fleet, error) {
 	if err := checkImage(c.cfg.Container.Image); err != nil {
 		return nil, err
 	}
+	if err := checkPlaces(slices.Concat([]string{c.cfg.Dir}, c.cfg.AllowRead, c.cfg.AllowWrite)); err != nil {
+		return nil, err
+	}
 	e, err := findEngine(c.cfg.Container.Engine)
 	if err != nil {
 		return nil, err
@@ -91,6 +95,17 @@ func checkImage(image string) error {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 	if strings.HasPrefix(image, "-") || strings.ContainsFunc(image, odd) {
 		return fmt.Errorf("--container: %q is not the name of an image; name one as in --container python:3.12-slim", image)
+	}
+	return nil
+}
+
+// checkPlaces refuses places that a container has of its own.
+func checkPlaces(paths []string) error {
+	for _, path := range paths {
+		switch clean := filepath.Clean(path); {
+		case clean == "/", clean == "/dev", belowPath(clean, "/proc"), belowPath(clean, "/sys"):
+			return fmt.Errorf("with --container, %s cannot be that of this machine, neither as the workspace nor by --allow-read or --allow-write: a container has its own", clean)
+		}
 	}
 	return nil
 }

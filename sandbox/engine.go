@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // An engine is the command that runs containers. Where its daemon is, and how it is
@@ -165,8 +166,11 @@ const RunnerCommand = "runner"
 func (f *fleet) runArgs(b *container) ([]string, error) {
 	e, cfg := f.engine, f.c.cfg
 	args := []string{"run", "--rm", "-i", "--init=false", "--name", b.name,
-		"--read-only", "--tmpfs", tmpInside + ":exec,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
-		"--log-driver", "none", "--workdir", cfg.Dir}
+		"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+		"--log-driver", "none", "--workdir", "/"} // one that is not there would be made, and hide that
+	if own := b.mounts.around(tmpInside); own == nil || own.at != tmpInside {
+		args = append(args, "--tmpfs", tmpInside+":exec,mode=1777") // which would hide one of this machine
+	}
 	for name, value := range f.labels(b) {
 		args = append(args, "--label", name+"="+value)
 	}
@@ -185,7 +189,11 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 		if m.git && (f.bare.Load() || cfg.Sandbox == Off || belowPath(m.at, tmpInside)) {
 			m.write = false // git outside would follow the links that commands make there
 		}
-		args = append(args, "--mount", m.flag())
+		flag, err := m.flag()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--mount", flag)
 	}
 	program := runnerName
 	if !e.foreign {
@@ -197,8 +205,12 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 			return nil, &ContainerError{What: "the program of this server cannot be found, so it cannot be brought into a container: " + err.Error(),
 				Way: "Ask the user to start perstack-base again.", Err: err}
 		}
+		flag, err := bindMount{from: own, at: runnerPath}.flag()
+		if err != nil {
+			return nil, err
+		}
 		program = runnerPath
-		args = append(args, "--mount", bindMount{from: own, at: runnerPath}.flag())
+		args = append(args, "--mount", flag)
 	}
 	return append(args, "--entrypoint", program, cfg.Container.Image, RunnerCommand), nil
 }
@@ -231,17 +243,21 @@ func (f *fleet) labels(b *container) map[string]string {
 }
 
 // flag is a mount as --mount takes it: fields as in CSV.
-func (m bindMount) flag() string {
+func (m bindMount) flag() (string, error) {
 	fields := []string{"type=bind", "source=" + m.from, "target=" + m.at}
 	if !m.write {
 		fields = append(fields, "readonly")
 	}
 	for i, field := range fields {
-		if strings.ContainsAny(field, "\",\n") {
+		if strings.Contains(field, "\r\n") || !utf8.ValidString(field) {
+			return "", &ContainerError{What: fmt.Sprintf("%q cannot be brought into a container: to engines, a path is UTF-8 without the line end of Windows", m.at),
+				Way: "Ask the user to rename it."}
+		}
+		if strings.ContainsAny(field, "\",\r\n") {
 			fields[i] = `"` + strings.ReplaceAll(field, `"`, `""`) + `"`
 		}
 	}
-	return strings.Join(fields, ",")
+	return strings.Join(fields, ","), nil
 }
 
 // remove removes containers by force, with the volumes that their image asks for.

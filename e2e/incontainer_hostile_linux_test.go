@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func TestInContainerHostileImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files = append(files, entry{".perstack-base", 0o777, nil, "bin/false"}, entry{"evil/", 0o777, nil, ""})
+		files = append(files, entry{"evil/", 0o777, nil, ""}, entry{"evil/runner", 0o755, []byte("#!/bin/false\n"), ""}, entry{".perstack-base", 0o777, nil, "evil/runner"})
 		changes := hostileImage
 		err = load(e, image, files, changes...)
 		if err != nil { // podman knows no such check in an import
@@ -128,11 +129,12 @@ func TestInContainerKilledAtAnyTime(t *testing.T) {
 	const tries = 12
 	for i := range tries {
 		dir := workspace(t)
-		cmd := serverCommand(dir, e.flags(image)...)
+		cmd := exec.Command(binary, e.flags(image)...)
+		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "TMPDIR="+private)
 		c := startCommand(t, cmd)
 		c.initialize()
-		c.send("tools/call", callParams("exec", run(clinging+"\nwhile :; do mkdir -p $TMPDIR/a/b; echo x > $TMPDIR/a/b/$$; done", "timeout=0")))
+		c.send("tools/call", callParams("exec", run("(while :; do mkdir -p $TMPDIR/a/b; echo x > $TMPDIR/a/b/$$; done) &\n"+clinging, "timeout=0")))
 		time.Sleep(time.Duration(rand.IntN(60*(i+1))) * time.Millisecond)
 		c.kill()
 		t.Cleanup(func() {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,4 +156,59 @@ func TestInContainerKilledAtAnyTime(t *testing.T) {
 	if _, err := os.Stat(private); errors.Is(err, os.ErrNotExist) {
 		t.Error("the directory of others was removed")
 	}
+}
+
+// TestInContainerSockets: what this machine's programs listen on is out of reach where
+// commands may only read, the engine's own socket among it, whatever confines them
+// inside; who may write there may connect.
+func TestInContainerSockets(t *testing.T) {
+	for _, mode := range []string{"auto", "off"} {
+		t.Run(mode, func(t *testing.T) {
+			onEachEngine(t, func(t *testing.T, e *engine) {
+				dir := workspace(t)
+				read, write := shortDir(t), shortDir(t)
+				for _, place := range []string{read, write} {
+					listener, err := net.Listen("unix", filepath.Join(place, "s"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { listener.Close() })
+					go func() {
+						for {
+							conn, err := listener.Accept()
+							if err != nil {
+								return
+							}
+							_, _ = conn.Write([]byte("of the host"))
+							conn.Close()
+						}
+					}()
+				}
+				c := e.start(t, dir, fullImage, "--sandbox", mode, "--allow-read", read, "--allow-write", write)
+				if c.said("which python3 || echo none") == "none" {
+					t.Skip("needs python3")
+				}
+				connect := func(path string) string {
+					return "python3 -c 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(99).decode())' " + path + " 2>&1 | tail -n 1"
+				}
+				if got := c.said(connect(filepath.Join(write, "s"))); got != "of the host" {
+					t.Fatalf("the attack proves nothing: %s", got)
+				}
+				if got := c.said(connect(filepath.Join(read, "s"))); !strings.Contains(got, "Error") {
+					t.Errorf("a command that may only read there connects: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// shortDir is a directory with a name that is short enough for a socket in it.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }

@@ -20,6 +20,7 @@ type container struct {
 	name   string
 	shared bool
 	mounts mounts
+	bare   bool       // it was made for commands that nothing else confines
 	words  *lastLines // of the engine
 
 	ctx  context.Context // until it is given up
@@ -76,8 +77,11 @@ func (b *container) start() (*exec.Cmd, error) {
 	}
 	f.c.guard.dirBegins(b.tree)
 	cmd, err := b.run(ctx)
-	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" && !f.bare.Swap(true) && b.mounts.git() {
-		b.conn.fail(errEndedMeanwhile) // once more, with the repository read only
+	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" {
+		f.bare.Store(true)
+	}
+	if err == nil && f.bare.Load() && !b.bare && b.mounts.guarded() {
+		b.conn.fail(errEndedMeanwhile) // once more, with the repository read only and sockets covered
 		b.finish(cmd)
 		b.name = newContainerName()
 		cmd, err = b.run(ctx)
@@ -93,6 +97,7 @@ func (b *container) start() (*exec.Cmd, error) {
 // run has the engine run the container, and waits for its runner.
 func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 	f := b.fleet
+	b.bare = f.unguarded()
 	args, err := f.runArgs(b)
 	if err != nil {
 		return nil, err

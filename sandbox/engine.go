@@ -186,10 +186,17 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 		args = append(args, "--security-opt", "label=disable") // the files are the user's, not the engine's to label
 	}
 	for _, m := range append(mounts{{from: b.tree, at: f.treeAt(b.tree), write: true}}, b.mounts...) {
-		if m.git && (f.bare.Load() || cfg.Sandbox == Off || belowPath(m.at, tmpInside)) {
+		if m.git && (b.bare || belowPath(m.at, tmpInside)) {
 			m.write = false // git outside would follow the links that commands make there
 		}
 		flag, err := m.flag()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--mount", flag)
+	}
+	for _, path := range b.covers() {
+		flag, err := bindMount{from: os.DevNull, at: path}.flag()
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,9 @@ func Foreseen() error { return ErrUnavailable }
 // Offered is false.
 func Offered() bool { return false }
 
+// SocketsBelow finds none here.
+func SocketsBelow([]string) []string { return nil }
+
 // Own does nothing here.
 func Own(net.Addr) (forget func()) { return func() {} }
 

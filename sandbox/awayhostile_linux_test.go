@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +44,8 @@ var takeovers = map[string]func(in *remote.Reader, out *remote.Writer){
 	"takeover:huge numbers": func(in *remote.Reader, out *remote.Writer) {
 		forge(in, out, &remote.Result{Total: [2]int64{math.MaxInt64, math.MaxInt64}, TextBytes: [2]int64{math.MaxInt64, math.MaxInt64}})
 	},
+	// says that nothing confines commands inside; see takeOver
+	"takeover:unconfined": func(in *remote.Reader, out *remote.Writer) { forge(in, out, &remote.Result{}) },
 	"takeover:no text": func(in *remote.Reader, out *remote.Writer) {
 		forge(in, out, &remote.Result{Total: [2]int64{100, 100}}, bytes.Repeat([]byte("x"), 100))
 	},
@@ -80,8 +84,49 @@ func takeOver(act func(in *remote.Reader, out *remote.Writer)) {
 	if err != nil {
 		panic(err)
 	}
-	_ = out.Write(&remote.Message{Type: remote.TypeWelcome, Welcome: &remote.Welcome{Version: remote.Version, Canary: string(canary), Sees: true, Confined: "threads"}})
+	welcome := &remote.Welcome{Version: remote.Version, Canary: string(canary), Sees: true, Confined: "threads"}
+	if os.Getenv(engineEnv) == "takeover:unconfined" {
+		time.Sleep(time.Second) // so that two are made at a time
+		welcome.Confined = ""
+	}
+	_ = out.Write(&remote.Message{Type: remote.TypeWelcome, Welcome: welcome})
 	act(in, out)
+}
+
+// TestUnconfinedContainersAreMadeAgain: where nothing confines commands inside, each
+// of the first containers is made again with more kept from it, also of two at a time.
+func TestUnconfinedContainersAreMadeAgain(t *testing.T) {
+	read, err := os.MkdirTemp("", "s-") // short enough for the name of a socket
+	if err == nil {
+		t.Cleanup(func() { os.RemoveAll(read) })
+		read, err = filepath.EvalSymlinks(read)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(read, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	c := awayCommands(t, "takeover:unconfined", Config{AllowRead: []string{read}})
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			s := c.NewShell()
+			if _, err := s.Run(t.Context(), sh("true")); err != nil {
+				t.Error(err)
+			}
+			if b := s.away.berths[0]; !b.bare {
+				t.Errorf("%s is as it was made for commands that are confined inside", b.name)
+			}
+		})
+	}
+	all.Wait()
+	covered := "type=bind,source=/dev/null,target=" + filepath.Join(read, "s")
+	if calls := engineCalls(t); strings.Count(calls, covered) != 2 {
+		t.Errorf("the socket %s is not covered in both: %s", read, calls)
+	}
 }
 
 // ends runs f, which has to come to its end.

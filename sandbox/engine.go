@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type engine struct {
 	command string // as it was given
 	path    string
 
+	env      []string // of the command
 	mu       sync.Mutex
 	looked   bool
 	version  string // as it says
@@ -53,16 +55,29 @@ func findEngine(command string) (*engine, error) {
 	return &engine{command: command, path: path}, nil
 }
 
-// apartFrom refuses an engine that commands could replace: it runs outside.
+// apartFrom refuses an engine that commands could replace, for it runs outside, and
+// keeps it from finding its helpers where they write.
 func (e *engine) apartFrom(writable []string) error {
-	for _, path := range []string{e.path, realPath(e.path)} {
-		for _, dir := range writable {
-			if belowPath(path, filepath.Clean(dir)) || belowPath(path, realPath(dir)) {
-				return fmt.Errorf("--container needs a command %s that commands of agents cannot replace, and %s lies in %s, where they write; name another one with --container-engine, as in --container-engine /usr/bin/docker", e.command, path, dir)
+	if dir := dirAround(e.path, writable); dir != "" {
+		return fmt.Errorf("--container needs a command %s that commands of agents cannot replace, and %s lies in %s, where they write; name another one with --container-engine, as in --container-engine /usr/bin/docker", e.command, e.path, dir)
+	}
+	path := filepath.SplitList(os.Getenv("PATH"))
+	path = slices.DeleteFunc(path, func(entry string) bool { return !filepath.IsAbs(entry) || dirAround(entry, writable) != "" })
+	e.env = append(os.Environ(), "PATH="+strings.Join(path, string(filepath.ListSeparator)))
+	return nil
+}
+
+// dirAround is the first of the directories in which a path lies, by its name or by what
+// that leads to; "" for none.
+func dirAround(path string, dirs []string) string {
+	for _, dir := range dirs {
+		for _, name := range []string{filepath.Clean(path), realPath(path)} {
+			if belowPath(name, filepath.Clean(dir)) || belowPath(name, realPath(dir)) {
+				return dir
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
 // realPath is a path without links, as far as there is one.
@@ -82,7 +97,7 @@ const engineTime = 20 * time.Second
 func (e *engine) cmd(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.path, args...)
 	apart(cmd)
-	cmd.WaitDelay = time.Second
+	cmd.Env, cmd.WaitDelay = e.env, time.Second
 	return cmd
 }
 

@@ -379,6 +379,22 @@ func TestAwayContainerDies(t *testing.T) {
 	}
 }
 
+// TestAwayMakesNoSetID: a program with the set-id bits in the workspace would have them
+// outside of the container too, so nothing inside makes one, however it is confined.
+func TestAwayMakesNoSetID(t *testing.T) {
+	const line = `cp /bin/true f && chmod 755 f; chmod u+s f; chmod g+s f; stat -c %a f`
+	free, _ := newShell(t, Config{Sandbox: Off})
+	if res := run(t, free, sh(line)); text(res.Stdout) != "6755\n" {
+		t.Fatalf("the attack proves nothing: %s %s", text(res.Stdout), text(res.Stderr))
+	}
+	for _, mode := range []Mode{Off, Auto} {
+		s := awayCommands(t, "capless", Config{Sandbox: mode}).NewShell()
+		if res := run(t, s, sh(line)); text(res.Stdout) != "755\n" {
+			t.Errorf("%s: %s %s", mode, text(res.Stdout), text(res.Stderr))
+		}
+	}
+}
+
 // killRunner kills the engine's command, with which the runner dies.
 func killRunner(t *testing.T, s *Shell) {
 	t.Helper()

@@ -11,7 +11,10 @@ import (
 )
 
 // Without process groups a tree is the program alone.
-type groupStarter struct{ guard *watchdog }
+type groupStarter struct {
+	guard  *watchdog
+	inside bool
+}
 
 func (groupStarter) start(l launch) (tree, error) {
 	p, err := os.StartProcess(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: l.files[:]})

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -20,11 +21,18 @@ import (
 // Pdeathsig would be the obvious way to bind children to the server, but it
 // fires when the thread that forked ends, and Go ends threads at will. The
 // watchdog does it instead.
-type groupStarter struct{ guard *watchdog }
+type groupStarter struct {
+	guard  *watchdog
+	inside bool // a container, whose files are this machine's in part
+}
 
 func (s groupStarter) start(l launch) (tree, error) {
 	g := newGroup(l, s.guard)
-	err := proc.Expendable(func() error { _, err := proc.Start(g.begin); return err })
+	begin := g.begin
+	if s.inside {
+		begin = confine.WithoutSetID(begin)
+	}
+	err := proc.Expendable(func() error { _, err := proc.Start(begin); return err })
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,13 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}"
  && mkdir -p /out/workspace /out/root/tmp && chmod 1777 /out/root/tmp
 
 FROM scratch AS minimal
+ARG VERSION=devel
+LABEL io.modelcontextprotocol.server.name="io.github.perstack-ai/perstack-base" \
+      org.opencontainers.image.title="perstack-base" \
+      org.opencontainers.image.description="An MCP server with file, search, patch, command and skill tools for one workspace" \
+      org.opencontainers.image.source="https://github.com/perstack-ai/perstack-base" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}"
 # A directory copied by its own name would lose its mode.
 COPY --from=build /out/root/ /
 COPY --from=build /out/perstack-base /perstack-base
@@ -26,6 +33,13 @@ ENTRYPOINT ["/perstack-base"]
 CMD ["serve"]
 
 FROM ${BASE} AS exec
+ARG VERSION=devel
+LABEL io.modelcontextprotocol.server.name="io.github.perstack-ai/perstack-base" \
+      org.opencontainers.image.title="perstack-base" \
+      org.opencontainers.image.description="An MCP server with file, search, patch, command and skill tools for one workspace" \
+      org.opencontainers.image.source="https://github.com/perstack-ai/perstack-base" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}"
 COPY --from=build /out/perstack-base /usr/local/bin/perstack-base
 COPY --from=build --chown=65532:65532 /out/workspace /workspace
 USER 65532:65532

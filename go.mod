@@ -3,6 +3,7 @@ module github.com/perstack-ai/perstack-base
 go 1.26.0
 
 require (
+	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/gabriel-vasile/mimetype v1.4.16
 	github.com/mark3labs/mcp-go v1.2.1
 	github.com/spf13/cobra v1.10.2

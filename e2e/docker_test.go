@@ -254,6 +254,22 @@ type importer interface {
 
 // load makes an image of a file system; changes are lines of a Dockerfile.
 func load(e importer, image string, all []entry, changes ...string) error {
+	archive, err := tarball(all)
+	if err != nil {
+		return err
+	}
+	args := []string{"import", "--change", "LABEL " + imageLabel}
+	for _, change := range changes {
+		args = append(args, "--change", change)
+	}
+	cmd := e.command(append(args, "-", image)...)
+	cmd.Stdin = archive
+	_, err = output(cmd)
+	return err
+}
+
+// tarball is a file system as engines of containers import it.
+func tarball(all []entry) (io.Reader, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, e := range all {
@@ -265,21 +281,11 @@ func load(e importer, image string, all []entry, changes ...string) error {
 			h.Typeflag = tar.TypeDir
 		}
 		if err := w.WriteHeader(h); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := w.Write(e.data); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	args := []string{"import", "--change", "LABEL " + imageLabel}
-	for _, change := range changes {
-		args = append(args, "--change", change)
-	}
-	cmd := e.command(append(args, "-", image)...)
-	cmd.Stdin = io.Reader(&archive)
-	_, err := output(cmd)
-	return err
+	return &archive, w.Close()
 }

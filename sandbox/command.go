@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // Why a command was not started. All but ErrEnding come in a *StartError.
@@ -65,6 +67,8 @@ type Command struct {
 	Terminal *Size
 	first    int                // bytes kept at the beginning, when not Keep
 	copyTo   func(piece []byte) // gets all that a Live command writes, before it is kept; may be nil
+
+	span *trace.Span // to which it belongs, as its variables say; nil for none
 
 	Read, Write []string // absolute paths that it may reach besides what every command may
 

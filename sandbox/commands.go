@@ -4,7 +4,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -19,6 +21,7 @@ type Config struct {
 	AllowRead  []string // absolute paths that commands may read besides
 	AllowWrite []string // absolute paths that commands may write besides
 	NoCache    bool     // what tools keep for later ends with the session
+	Quota      Quota    // what the commands of one session may use together
 
 	Container Container // where commands run; the zero value: on this machine
 
@@ -35,7 +38,8 @@ type Commands struct {
 	env    func() []string // filtered once
 	null   *os.File
 	guard  *watchdog
-	forget func() // no orphan concerns these commands any more
+	leave  sync.Once // the control groups, after the last commands of this program
+	forget func()    // no orphan concerns these commands any more
 
 	apart registry // what StartApart has started
 	fleet *fleet   // the containers in which commands run; nil: on this machine
@@ -49,8 +53,14 @@ type Commands struct {
 	opened *Cache // by cache
 }
 
+// openCommands are those of this program that are not closed.
+var openCommands atomic.Int32
+
 // NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
 func NewCommands(cfg Config) (*Commands, error) {
+	if err := cfg.Quota.check(); err != nil {
+		return nil, err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -87,6 +97,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 		}
 	}
 	c.forget = proc.OnReap(c.prune)
+	openCommands.Add(1)
 	return c, nil
 }
 
@@ -168,5 +179,10 @@ func (c *Commands) Close() error {
 	c.closeCache()
 	c.confinement.close()
 	c.guard.close()
+	c.leave.Do(func() {
+		if openCommands.Add(-1) == 0 {
+			cgroup.Leave()
+		}
+	})
 	return c.null.Close()
 }

@@ -162,9 +162,11 @@ func (s *step) keepOld() error {
 		s.link, err = s.t.dir.Readlink(s.t.base)
 		return err
 	}
-	var err error
-	if s.old, err = secondName(s.t.dir, s.t.base); err == nil {
-		return nil
+	if renamesOpen { // a second name is held open, and would keep the file from being replaced
+		var err error
+		if s.old, err = secondName(s.t.dir, s.t.base); err == nil {
+			return nil
+		}
 	}
 	// No hard links here, or the file is a mount point: a copy.
 	data, err := readAll(s.t.dir, s.t.base)

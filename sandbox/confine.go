@@ -137,6 +137,14 @@ func (c *confinement) repositoryEnv(env []string) []string {
 	return c.repo.env(env, c.cfg.Dir)
 }
 
+// chose reports whether a mechanism was decided on, as far as there is a decision.
+func (c *confinement) chose(tier Tier) bool {
+	d := &c.decision
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.made && d.err == nil && d.tier == tier
+}
+
 // close lets go of the policy. No session is left.
 func (c *confinement) close() {
 	if dir, cage := c.first(); cage != nil {
@@ -152,6 +160,7 @@ func (c *confinement) close() {
 type cage struct {
 	jail
 	policy confine.Policy
+	tier   Tier
 	gate   *network.Gate // nil: nothing but what the policy says of the network
 	own    []string      // directories of the server's, which commands read at most
 	made   int64         // what the policy's Changed said
@@ -205,11 +214,11 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	}
 	policy, release := c.policy().With(read, write, "the session's own")
 	defer release()
-	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate})
+	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate, MaxMemory: c.cfg.Quota.MaxMemory})
 	if err != nil {
 		return nil, err
 	}
-	return &cage{made, policy, gate, f.own(), policy.Changed()}, nil
+	return &cage{made, policy, c.decision.tier, gate, f.own(), policy.Changed()}, nil
 }
 
 // own are the directories of the server's that the session's commands come across.
@@ -339,7 +348,7 @@ func (c *Commands) Rules() string {
 		}
 		return "Commands run with the rights of the user who started the server: nothing confines them here."
 	}
-	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, which are private and temporary, and read besides only the system's programs and libraries."
+	rules := "Commands may write in the workspace and in $TMPDIR and $HOME, private and temporary, and read besides only the system's programs and libraries."
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
 	}

@@ -137,6 +137,9 @@ func (f *fleet) judge(w *remote.Welcome, canary string) error {
 		return &ContainerError{What: "commands cannot run in the container: " + clipped(w.Failed)}
 	case w.Canary != canary || !w.Sees:
 		return f.engine.blind(f.c.cfg.Dir)
+	case w.Unkept != "":
+		return &ContainerError{What: "the engine does not keep " + clipped(w.Unkept) + " here: the container has no such limit",
+			Way: "Ask the user to start perstack-base without it, or with an engine that may set limits (docker info and podman info tell what is missing)."}
 	case w.Confined == "" && len(f.c.cfg.Network.Rules()) > 0:
 		return &ContainerError{What: "the rules of --network cannot be kept inside the container: " + clipped(w.Why),
 			Way: "Ask the user to start perstack-base with --network deny or --network allow, or to take an engine and a kernel that permit Landlock and seccomp in containers."}

@@ -247,7 +247,7 @@ func (f *fleet) hello(b *container) *remote.Hello {
 	}
 	h := &remote.Hello{
 		Version: remote.Version, Workspace: remote.Raw(cfg.Dir), Tree: remote.Raw(f.treeAt(b.tree)), Sandbox: string(cfg.Sandbox), Network: cfg.Network.String(),
-		Write: remote.Raws(b.mounts.writable()), Env: remote.Raws(hostVariables(env)), Limits: jsonOf(f.c.limits), Home: homeInside,
+		Write: remote.Raws(b.mounts.writable()), Env: remote.Raws(hostVariables(env)), Limits: jsonOf(f.c.limits), Quota: jsonOf(f.c.cfg.Quota), Home: homeInside,
 	}
 	if cache := f.cache(); cache != nil {
 		h.Cache = remote.Raw(cache.Dir())

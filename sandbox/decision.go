@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
@@ -125,6 +126,7 @@ func notFinal(err error) bool {
 // decide takes the first mechanism that proves itself. Auto takes one that only
 // can be made rather than none.
 func (c *confinement) decide(d *decision) error {
+	_, _ = cgroup.Open() // before there are processes that it would have to move
 	if err := c.foreseen(); err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 		args = append(args, "--no-healthcheck") // it would run beside the runner, confined by nothing but the container
 	}
 	args = append(args, e.userFlags()...)
-	args = append(args, limitFlags(cfg)...)
+	args = append(args, e.limitFlags(f.c)...)
 	if exists("/sys/fs/selinux/enforce") {
 		args = append(args, "--security-opt", "label=disable") // the files are the user's, not the engine's to label
 	}
@@ -251,8 +251,26 @@ func (e *engine) userFlags() []string {
 	return []string{"--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())}
 }
 
-// limitFlags are what a container may use of the machine.
-func limitFlags(Config) []string { return nil }
+// limitFlags are what a container may use of the machine. The number of processes is
+// bounded in any case where that needs nothing that a user's own podman may lack.
+func (e *engine) limitFlags(c *Commands) (flags []string) {
+	q := c.cfg.Quota
+	if q.MaxMemory > 0 {
+		bytes := strconv.FormatInt(q.MaxMemory, 10)
+		flags = append(flags, "--memory", bytes, "--memory-swap", bytes)
+	}
+	if q.MaxCPUs > 0 {
+		flags = append(flags, "--cpus", strconv.FormatFloat(q.MaxCPUs, 'f', -1, 64))
+	}
+	if q.MaxProcesses > 0 || !e.podman || !e.rootless {
+		flags = append(flags, "--pids-limit", strconv.Itoa(c.mostProcesses()+runnerThreads))
+	}
+	return flags
+}
+
+// runnerThreads are what a container may have besides commands: for the runner's
+// threads, which are made before commands can take all that there are.
+const runnerThreads = 128
 
 // labels say whose a container is.
 func (f *fleet) labels(b *container) map[string]string {

@@ -50,6 +50,14 @@ var noNetwork = []string{
 	"BUNDLE_RETRY=0", "GIT_TERMINAL_PROMPT=0",
 }
 
+// fewRetries has tools that ask for a name which no rule permits give up within a few
+// seconds. A try or two more are for what is permitted, and fails for once.
+var fewRetries = []string{
+	"npm_config_fetch_retry_mintimeout=200", "npm_config_fetch_retry_maxtimeout=1000", "npm_config_update_notifier=false",
+	"PIP_RETRIES=2", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=1", "CARGO_NET_RETRY=1",
+	"YARN_HTTP_RETRY=1", "YARN_ENABLE_TELEMETRY=0", "BUNDLE_RETRY=1", "GIT_TERMINAL_PROMPT=0",
+}
+
 // addMissing adds the variables that env does not have, in any case.
 func addMissing(env, more []string) []string {
 	for _, entry := range more {
@@ -78,8 +86,11 @@ func hostEnv(cfg Config, confined bool) []string {
 	}
 	if confined { // HOME is private then
 		base = addToolHomes(base, !cfg.Network.Closed())
-		if cfg.Network.Closed() {
+		switch {
+		case cfg.Network.Closed():
 			base = addMissing(base, noNetwork)
+		case !cfg.Network.Open():
+			base = addMissing(base, fewRetries)
 		}
 	}
 	return base
@@ -148,8 +159,16 @@ func dropEnv(env, names []string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(names, name)
+		return slices.ContainsFunc(names, func(drop string) bool { return foldName(drop) == foldName(name) })
 	})
+}
+
+// foldName is a variable's name as the system compares it: on Windows PATH is often called Path.
+func foldName(name string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(name)
+	}
+	return name
 }
 
 // keepEnv returns the named variables of env; all of it where nil names them.
@@ -159,7 +178,7 @@ func keepEnv(env, names []string) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return !slices.Contains(names, name)
+		return !slices.ContainsFunc(names, func(kept string) bool { return foldName(kept) == foldName(name) })
 	})
 }
 
@@ -168,10 +187,14 @@ func mergeEnv(base []string, set map[string]string) []string {
 	if len(set) == 0 {
 		return base
 	}
+	replaced := make(map[string]bool, len(set))
+	for name := range set {
+		replaced[foldName(name)] = true
+	}
 	env := make([]string, 0, len(base)+len(set))
 	for _, entry := range base {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := set[name]; !replaced {
+		if !replaced[foldName(name)] {
 			env = append(env, entry)
 		}
 	}

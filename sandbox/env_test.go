@@ -87,6 +87,14 @@ func TestHostEnv(t *testing.T) {
 	if env := hostEnv(Config{Network: OpenNetwork}, true); slices.Contains(env, "PIP_RETRIES=0") {
 		t.Error("there is a network")
 	}
+	named, err := ParseNetwork("registry.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env = hostEnv(Config{Env: []string{"PIP_RETRIES=3"}, Network: named}, true)
+	if got := strings.Join(env, " "); !strings.Contains(got, "npm_config_fetch_retry_mintimeout=200") || strings.Contains(got, "PIP_RETRIES=2") {
+		t.Errorf("with a network by name: %s", got)
+	}
 	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {
 		t.Errorf("got %q", env)
 	}

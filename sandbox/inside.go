@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +45,7 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	if cfg.inside.cache != "" {
 		cfg.AllowWrite = append(cfg.AllowWrite, cfg.inside.cache)
 	}
-	return cfg, json.Unmarshal(h.Limits, &cfg.Limits)
+	return cfg, errors.Join(json.Unmarshal(h.Limits, &cfg.Limits), json.Unmarshal(h.Quota, &cfg.Quota))
 }
 
 // withoutEnginesProxies takes out the proxies that engines add to an image's

@@ -14,7 +14,7 @@ import (
 type isolated struct{ cell *confine.Cell }
 
 func startIsolated(in *confine.Isolator, l launch) (tree, error) {
-	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir, Terminal: l.terminal, Cancel: l.over}
+	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir, Terminal: l.terminal, Cancel: l.over, Bounds: l.bounds}
 	for i, f := range l.files {
 		p.Files[i] = f.Fd()
 	}

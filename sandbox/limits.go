@@ -12,6 +12,7 @@ type Limits struct {
 	PipeGrace      time.Duration // how long the pipes of survivors are waited for
 	EditBytes      int64         // largest file that is edited in memory
 	LinkHops       int           // links followed while resolving one path
+	Processes      int           // of a session's commands together, where the kernel counts them
 
 	// Of commands that outlive the call which started them, for each session:
 	RunningCommands int           // that run at once
@@ -32,6 +33,7 @@ var DefaultLimits = Limits{
 	PipeGrace:      200 * time.Millisecond, // output in flight arrives in microseconds
 	EditBytes:      64 << 20,               // text files end far below; two copies fit in memory
 	LinkHops:       40,                     // the kernel's own bound
+	Processes:      4096,                   // parallel builds have hundreds; the server, and others, need the rest
 
 	RunningCommands: 64,               // more than anybody keeps an eye on
 	EndedCommands:   256,              // a day's work
@@ -52,6 +54,7 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.PipeGrace, d.PipeGrace)
 	set(&l.EditBytes, d.EditBytes)
 	set(&l.LinkHops, d.LinkHops)
+	set(&l.Processes, d.Processes)
 	set(&l.RunningCommands, d.RunningCommands)
 	set(&l.EndedCommands, d.EndedCommands)
 	set(&l.EndedBytes, d.EndedBytes)

@@ -16,19 +16,17 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 // count from dir.
 func lookup(name, dir, path string) (string, error) {
 	if filepath.IsAbs(name) {
-		return name, executable(name)
+		return program(name)
 	}
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
-		full := filepath.Join(dir, name)
-		return full, executable(full)
+		return program(filepath.Join(dir, name))
 	}
 	found := ErrNoProgram
 	for _, entry := range strings.Split(path, string(filepath.ListSeparator)) {
 		if !filepath.IsAbs(entry) {
 			entry = filepath.Join(dir, entry)
 		}
-		full := filepath.Join(entry, name)
-		switch err := executable(full); {
+		switch full, err := program(filepath.Join(entry, name)); {
 		case err == nil:
 			return full, nil
 		case errors.Is(err, ErrNotExecutable) && exists(full): // an entry that may not be searched holds nothing
@@ -36,6 +34,16 @@ func lookup(name, dir, path string) (string, error) {
 		}
 	}
 	return "", found
+}
+
+// program finds the file that a path of a program means.
+func program(path string) (full string, err error) {
+	for _, full = range candidates(path) {
+		if err = executable(full); !errors.Is(err, ErrNoProgram) {
+			break
+		}
+	}
+	return full, err
 }
 
 // executable says why file cannot be started, or nil.
@@ -60,7 +68,7 @@ func exists(file string) bool {
 // getenv finds the last value of name in an environment list.
 func getenv(env []string, name string) (string, bool) {
 	for i := len(env) - 1; i >= 0; i-- {
-		if key, value, ok := strings.Cut(env[i], "="); ok && key == name {
+		if key, value, ok := strings.Cut(env[i], "="); ok && foldName(key) == foldName(name) {
 			return value, true
 		}
 	}

@@ -65,7 +65,7 @@ const maxToldRules = 10
 // sentence says what of the network commands reach, for whoever writes them; "" for
 // all of it.
 func (n Network) sentence() string {
-	const own = "servers on this machine that commands of this session start themselves"
+	const own = "servers that commands of this session start"
 	switch {
 	case n.open:
 		return ""

@@ -65,6 +65,9 @@ func unusable(name string) string {
 // place cleans name and finds it below the root.
 func (f *FS) place(st *state, name string) (string, bool) {
 	name = filepath.Clean(name)
+	if os.IsPathSeparator(name[0]) && filepath.VolumeName(name) == "" {
+		name = filepath.VolumeName(f.real) + name // on Windows \x is on the current drive
+	}
 	if filepath.IsAbs(name) {
 		return f.below(st, name)
 	}

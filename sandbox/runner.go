@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
 
@@ -85,12 +86,37 @@ func (r *runner) welcome(h *remote.Hello) error {
 		w.Failed = fmt.Sprintf("the server speaks version %d of the protocol, and perstack-base in the container version %d", h.Version, remote.Version)
 	} else if err := r.prepare(h); err != nil {
 		w.Failed = err.Error()
-	} else if ok, why := r.commands.Confined(); ok {
+	} else {
+		r.tellWalls(w)
+	}
+	return r.out.Write(&remote.Message{Type: remote.TypeWelcome, Welcome: w})
+}
+
+// tellWalls tells what confines commands here, and which limit does not.
+func (r *runner) tellWalls(w *remote.Welcome) {
+	if ok, why := r.commands.Confined(); ok {
 		w.Confined = string(r.commands.confinement.decision.tier)
 	} else {
 		w.Why = clipped(why)
 	}
-	return r.out.Write(&remote.Message{Type: remote.TypeWelcome, Welcome: w})
+	q := r.commands.cfg.Quota
+	memory, processes, cpus := cgroup.Around().Keeps(cgroup.Limits{Memory: q.MaxMemory, Processes: asked(q.MaxProcesses), CPUs: q.MaxCPUs})
+	switch {
+	case !memory:
+		w.Unkept = maxMemoryFlag
+	case !processes:
+		w.Unkept = maxProcessesFlag
+	case !cpus:
+		w.Unkept = maxCPUsFlag
+	}
+}
+
+// asked is how many processes the engine was told to let the container have.
+func asked(processes int) int {
+	if processes == 0 {
+		return 0
+	}
+	return processes + runnerThreads
 }
 
 func (r *runner) prepare(h *remote.Hello) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // A Running is a command that outlives the call which started it: its output can be
@@ -17,13 +18,14 @@ type Running struct {
 	ID    string
 	Label string // as Command says
 
+	shell   *Shell
 	process process
 	began   time.Time
-	grace   time.Duration
 	out     *capture
 	in      *input
 	tty     bool
 	tail    *Tail
+	span    *trace.Span // until it has ended; nil for none
 	ended   chan struct{}
 	done    Result    // fixed once ended is closed
 	at      time.Time // when that was
@@ -57,21 +59,33 @@ func (s *Shell) start(ctx context.Context, c Command) (*Running, error) {
 	l := s.c.limits
 	c.Live, c.Stdout, c.Stderr, c.Stdin, c.Timeout = true, true, true, nil, 0
 	c.Keep, c.first, c.Tail = l.OutputLast, l.OutputFirst, &Tail{}
-	if s.away != nil {
-		return s.away.start(ctx, s, &c)
+	ctx = beginSpan(ctx, &c)
+	r, err := s.startWith(ctx, &c)
+	if err != nil {
+		c.span.Fail()
+		c.span.End()
 	}
-	j, err := s.open(ctx, &c)
+	return r, err
+}
+
+func (s *Shell) startWith(ctx context.Context, c *Command) (*Running, error) {
+	if s.away != nil {
+		return s.away.start(ctx, s, c)
+	}
+	j, err := s.open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	r := newRunning(s, &c, j.out[0])
-	r.process, r.in = localProcess{s, j, r.tty}, &input{to: j.stdin, most: l.InputBytes}
-	go r.attend(s, j, &c)
+	r := newRunning(s, c, j.out[0])
+	r.process, r.in = localProcess{s, j, r.tty}, &input{to: j.stdin, most: s.c.limits.InputBytes}
+	go r.attend(s, j, c)
 	return r, nil
 }
 
 func newRunning(s *Shell, c *Command, out *capture) *Running {
-	return &Running{Label: c.Label, began: time.Now(), grace: s.c.limits.KillGrace, out: out, tty: c.Terminal != nil, tail: c.Tail, ended: make(chan struct{})}
+	return &Running{
+		Label: c.Label, shell: s, began: time.Now(), out: out, tty: c.Terminal != nil, tail: c.Tail, span: c.span, ended: make(chan struct{}),
+	}
 }
 
 // A localProcess runs on this machine.
@@ -119,6 +133,7 @@ func (r *Running) attend(s *Shell, j *job, c *Command) {
 
 // finish tells how it ended.
 func (r *Running) finish(res Result) {
+	r.shell.endSpan(r.span, &res, r.Bytes())
 	r.done, r.at = res, time.Now()
 	close(r.ended)
 }
@@ -203,7 +218,7 @@ func (r *Running) Kill(ctx context.Context, sig syscall.Signal) error {
 		}
 		select { // what sleeps in the kernel cannot be ended
 		case <-r.ended:
-		case <-time.After(r.grace):
+		case <-time.After(r.shell.c.limits.KillGrace):
 		}
 	}()
 	select {

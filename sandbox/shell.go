@@ -26,8 +26,9 @@ type Shell struct {
 	nowOnce sync.Once
 	active  sync.WaitGroup
 
-	held registry // what Start has started
-	away *away    // commands run in a container; nil: on this machine
+	held   registry // what Start has started
+	away   *away    // commands run in a container; nil: on this machine
+	ration ration
 
 	mu      sync.Mutex
 	running map[*job]bool
@@ -38,29 +39,44 @@ type Shell struct {
 
 // A job is one command that was started.
 type job struct {
-	tree    tree
-	cage    *cage  // nil: not confined
-	dir     string // where it was started
-	mark    uint64 // what the gate refused before is not its own
-	out     [2]*capture
-	pipes   []*os.File    // our ends; when the command has a terminal, its master
-	held    *os.File      // the other end of that, until the program has ended
-	stdin   *os.File      // what a running command's input goes to
-	number  int           // of the terminal
-	drained chan struct{} // closed when no process holds the pipes any more
-	start   string        // the directory of its Startup, "" for none
-	began   time.Time
-	shared  atomic.Bool // another command of the session ran at some time meanwhile
+	tree     tree
+	cage     *cage  // nil: not confined
+	dir      string // where it was started
+	mark     uint64 // what the gate refused before is not its own
+	out      [2]*capture
+	pipes    []*os.File    // our ends; when the command has a terminal, its master
+	held     *os.File      // the other end of that, until the program has ended
+	stdin    *os.File      // what a running command's input goes to
+	number   int           // of the terminal
+	drained  chan struct{} // closed when no process holds the pipes any more
+	start    string        // the directory of its Startup, "" for none
+	began    time.Time
+	shell    *Shell
+	account  account     // what was counted before it
+	launched atomic.Bool // tree is set
+	shared   atomic.Bool // another command of the session ran at some time meanwhile
 }
 
 // Run runs one command to its end. A command that fails is a Result; an error
 // means that it was not started: a *StartError, a *PathError for Dir,
 // ErrEnding, or the cause of a context that ended before.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
-	if s.away != nil {
-		return s.away.run(ctx, s, &c)
+	ctx = beginSpan(ctx, &c)
+	res, err := s.run(ctx, &c)
+	if err != nil {
+		c.span.Fail()
+		c.span.End()
+		return res, err
 	}
-	j, err := s.open(ctx, &c)
+	s.endSpan(c.span, &res, res.Stdout.Total+res.Stderr.Total)
+	return res, nil
+}
+
+func (s *Shell) run(ctx context.Context, c *Command) (Result, error) {
+	if s.away != nil {
+		return s.away.run(ctx, s, c)
+	}
+	j, err := s.open(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -68,7 +84,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if j.start != "" {
 		defer s.session.unlay(j.start)
 	}
-	res := s.follow(ctx, j, &c)
+	res := s.follow(ctx, j, c)
 	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
 	s.settle(j, &res)
 	return res, nil
@@ -82,7 +98,7 @@ func (s *Shell) open(ctx context.Context, c *Command) (*job, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	j := &job{drained: make(chan struct{}), began: time.Now()}
+	j := &job{shell: s, drained: make(chan struct{}), began: time.Now()}
 	if err := s.begin(j); err != nil {
 		return nil, err
 	}
@@ -152,6 +168,9 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), dir: c.Dir,
 		owner: &s.session, alone: func() bool { return !j.shared.Load() },
 		over: ctx.Done(), cage: cage}
+	if l.bounds, j.account, err = s.ration.begin(s); err != nil {
+		return noRoom(err)
+	}
 	if l.dir == "" {
 		l.dir = s.c.cfg.Dir
 	}
@@ -179,7 +198,11 @@ func (s *Shell) envFor(c *Command, confined bool) []string {
 	if c.Base != nil {
 		base = s.session.private(c.Base, confined)
 	}
-	return mergeEnv(dropEnv(keepEnv(base, c.Only), c.Without), c.Env)
+	base = dropEnv(keepEnv(base, c.Only), c.Without)
+	if c.span != nil {
+		base = mergeEnv(dropEnv(base, traceNames), c.span.Env())
+	}
+	return mergeEnv(base, c.Env)
 }
 
 // HostEnv returns a variable as commands get it, but for the private directories
@@ -237,6 +260,7 @@ func (s *Shell) spawn(j *job, c *Command, l launch) error {
 		j.hangUp()
 		return startError(c, l, err)
 	}
+	j.launched.Store(true)
 	s.connect(j, c)
 	return nil
 }
@@ -338,7 +362,7 @@ func (j *job) refused(stdout, stderr Output) []string {
 // settle completes the result of an ended command and lets go of it, or keeps it
 // until its survivors end.
 func (s *Shell) settle(j *job, res *Result) {
-	res.Refused = j.refused(res.Stdout, res.Stderr) // whatever the exit code: a pipe or "|| true" hides it
+	res.Refused = append(s.ration.reasons(j, res), j.refused(res.Stdout, res.Stderr)...) // whatever the exit code: a pipe or "|| true" hides it
 	res.Duration = time.Since(j.began)
 	over := j.over()
 	s.mu.Lock()
@@ -408,6 +432,7 @@ func (s *Shell) Close() error {
 		s.endLeft(last) // what the last commands left
 	}
 	s.held.close()
+	s.ration.close()
 	s.session.close(s.c.guard)
 	s.c.mu.Lock()
 	delete(s.c.shells, s)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A launch is all a starter needs to know.
@@ -22,6 +23,7 @@ type launch struct {
 	over     <-chan struct{} // closed: nobody waits for the start any more
 	cage     *cage           // what confines it; nil: nothing does
 	terminal bool            // the files are a terminal, which it controls
+	bounds   proc.Bounds     // what it is put under
 }
 
 // startError words what the system said when the program was to be started.

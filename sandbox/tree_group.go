@@ -10,6 +10,9 @@ import (
 
 // Without subreapers a tree is its process group: what leaves it is out of reach.
 
+// stopWhenBegun asks for nothing here.
+func stopWhenBegun(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
 // escapees are out of reach here.
 type escapees struct{}
 

@@ -12,6 +12,9 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
+// stopWhenBegun has a program stop before its first instruction; see [proc.Bounds].
+func stopWhenBegun(stopped bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Ptrace: stopped} }
+
 // marked reports whether p was started with the private TMPDIR tmp.
 func marked(p proc.Process, tmp string) bool {
 	return slices.Contains(proc.Environ(p.PID), "TMPDIR="+tmp)

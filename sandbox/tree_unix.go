@@ -36,7 +36,6 @@ func (s groupStarter) start(l launch) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	proc.Reserve(g.pid)
 	s.guard.groupBegins(g.pid)
 	return g, nil
 }
@@ -52,8 +51,12 @@ var groups sync.Map
 // begin starts the leader from the calling thread.
 func (g *group) begin() (pid int, err error) {
 	fds := [3]uintptr{g.files[0].Fd(), g.files[1].Fd(), g.files[2].Fd()}
-	attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: &syscall.SysProcAttr{Setsid: true, Setctty: g.terminal}} // which is stdin
-	if g.pid, err = forkExec(g.path, g.argv, attr); err == nil {
+	g.pid, err = proc.Reserved().With(g.bounds).Start(func(stopped bool) (int, error) {
+		attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: stopWhenBegun(stopped)}
+		attr.Sys.Setsid, attr.Sys.Setctty = true, g.terminal // which is stdin
+		return forkExec(g.path, g.argv, attr)
+	})
+	if err == nil {
 		groups.Store(g.pid, g)
 	}
 	return g.pid, err
@@ -129,6 +132,9 @@ func (g *group) release() {
 		g.forget()
 	})
 }
+
+// candidates are the files that a name of a program can mean: it alone.
+func candidates(file string) []string { return []string{file} }
 
 // mayExecute asks the system, which knows of more than mode bits.
 func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,7 +23,13 @@ func startOf(c *Command, startup *remote.Startup) *remote.Start {
 		Startup: startup, Stdin: c.Stdin != nil, Stdout: c.Stdout, Stderr: c.Stderr, Tail: c.Tail != nil, Keep: c.Keep,
 		Read: remote.Raws(c.Read), Write: remote.Raws(c.Write), Timeout: c.Timeout, NoSurvivors: c.NoSurvivors,
 	}
-	for name, value := range c.Env {
+	set := c.Env
+	if c.span != nil {
+		s.Without = append(s.Without, remote.Raws(traceNames)...)
+		set = c.span.Env()
+		maps.Copy(set, c.Env)
+	}
+	for name, value := range set {
 		s.Set = append(s.Set, remote.Raw(name+"="+value))
 	}
 	slices.Sort(s.Set)

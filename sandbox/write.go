@@ -19,6 +19,21 @@ func (f *FS) Write(name string, data []byte) (Path, error) {
 	return f.update(name, func(*state, Path) ([]byte, bool, error) { return data, true, nil })
 }
 
+// Replace is Write that shows what stood there before, while no other writer of this FS
+// can come between: before is called with the content of at most limit bytes, or with
+// the reason why there is none (fs.ErrNotExist, *TooLargeError, ...), which is no reason
+// not to write.
+func (f *FS) Replace(name string, data []byte, limit int64, before func(old []byte, err error)) (Path, error) {
+	return f.update(name, func(st *state, p Path) ([]byte, bool, error) {
+		if p.Exists {
+			before(f.readUpTo(st, name, p, limit))
+		} else {
+			before(nil, fs.ErrNotExist)
+		}
+		return data, true, nil
+	})
+}
+
 // Edit replaces the content of the file name by what change makes of it, while
 // no other writer of this FS can come between. The file must exist and have at
 // most Limits.EditBytes bytes (*TooLargeError). Equal content writes nothing, and
@@ -68,7 +83,11 @@ func (f *FS) update(name string, content func(*state, Path) (data []byte, write 
 
 // read returns the content of the file at p.
 func (f *FS) read(st *state, name string, p Path) ([]byte, error) {
-	if data, ok := st.readPlain(p.Rel, f.limits.EditBytes); ok {
+	return f.readUpTo(st, name, p, f.limits.EditBytes)
+}
+
+func (f *FS) readUpTo(st *state, name string, p Path, limit int64) ([]byte, error) {
+	if data, ok := st.readPlain(p.Rel, limit); ok {
 		return data, nil
 	}
 	file, err := f.openAt(st, name, p)
@@ -76,7 +95,7 @@ func (f *FS) read(st *state, name string, p Path) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return slurp(name, file, f.limits.EditBytes)
+	return slurp(name, file, limit)
 }
 
 // put writes data to the file at p.

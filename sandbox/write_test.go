@@ -349,3 +349,34 @@ func TestOpenRefusesWhatIsNoDirectory(t *testing.T) {
 		}
 	}
 }
+
+// TestReplaceShowsWhatWasThere: the content before, or why there is none; the file is
+// written whatever that is.
+func TestReplaceShowsWhatWasThere(t *testing.T) {
+	f, err := Open(t.TempDir(), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, c := range []struct {
+		data, before string
+		err          error
+	}{{"0123456789", "", fs.ErrNotExist}, {"ab", "0123456789", nil}, {"0123456789a", "ab", nil}, {"end", "", new(TooLargeError)}} {
+		var before []byte
+		var why error
+		if _, err := f.Replace("sub/f", []byte(c.data), 10, func(old []byte, err error) { before, why = old, err }); err != nil {
+			t.Fatal(err)
+		}
+		var large *TooLargeError
+		if string(before) != c.before || (c.err == nil) != (why == nil) || c.err == fs.ErrNotExist && !errors.Is(why, fs.ErrNotExist) ||
+			c.err != nil && c.err != fs.ErrNotExist && !errors.As(why, &large) {
+			t.Errorf("%+v: %q, %v", c, before, why)
+		}
+		if got, err := f.ReadFile("sub/f", 100); err != nil || string(got) != c.data {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if _, err := f.Replace("../f", nil, 10, func([]byte, error) { t.Error("looked outside") }); !errors.Is(err, ErrEscapes) {
+		t.Error(err)
+	}
+}

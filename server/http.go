@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/web"
 )
 
@@ -51,11 +52,19 @@ func (s *Server) ServeListener(ctx context.Context, ln net.Listener) error {
 	}
 	defer sandbox.Own(ln.Addr())()
 	cfg := &web.Config{
-		Listener: ln, Dispatcher: &s.dispatcher, Sessions: &s.sessions, Drain: s.drain,
+		Listener: ln, Dispatcher: s.over(transportOf(ln.Addr())), Sessions: &s.sessions, Drain: s.drain,
 		Access: web.Access{Token: s.http.Token, Hosts: s.http.Hosts, Origins: s.http.Origins},
 	}
 	if s.http.SSE {
 		return s.serve(ctx, web.NewSSE(cfg))
 	}
 	return s.serve(ctx, web.NewStreamable(cfg))
+}
+
+// transportOf names the transport of a listener for spans.
+func transportOf(at net.Addr) string {
+	if at.Network() == "unix" {
+		return dispatch.TransportUnix
+	}
+	return dispatch.TransportTCP
 }

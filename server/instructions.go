@@ -9,7 +9,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/tasks"
+	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/echo"
 	"github.com/perstack-ai/perstack-base/tools/skills"
 )
@@ -25,13 +27,26 @@ const maxCatalogue = 16 << 10
 // are then: skills come and go.
 func (s *Server) instructing(cfg Config) *mcpserver.Hooks {
 	hooks := &mcpserver.Hooks{}
-	hooks.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, r *mcp.InitializeResult) {
+	hooks.AddAfterInitialize(func(_ context.Context, _ any, q *mcp.InitializeRequest, r *mcp.InitializeResult) {
 		r.Instructions = s.instructions(cfg)
 		r.Capabilities.Extensions = maps.Clone(r.Capabilities.Extensions)
 		delete(r.Capabilities.Extensions, tasks.Extension) // of the modern era only
+		if dispatch.DeclaresViews(q.Params.Capabilities.Extensions) {
+			r.Capabilities.Extensions[dispatch.ViewsExtension] = struct{}{}
+		}
 	})
-	hooks.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
+	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, r *mcp.DiscoverResult) {
 		r.Instructions = s.instructions(cfg)
+		if tools.TakesViews(ctx) {
+			r.Capabilities.Extensions = maps.Clone(r.Capabilities.Extensions)
+			r.Capabilities.Extensions[dispatch.ViewsExtension] = struct{}{}
+			r.SetCacheHints(listTTL, mcp.CacheScopePrivate) // others are told otherwise
+		}
+	})
+	hooks.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, r *mcp.ListToolsResult) {
+		if tools.TakesViews(ctx) && mcpserver.IsModernRequest(ctx) {
+			r.SetCacheHints(listTTL, mcp.CacheScopePrivate) // others are told otherwise
+		}
 	})
 	return hooks
 }

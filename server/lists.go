@@ -14,6 +14,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/skillsapi"
+	"github.com/perstack-ai/perstack-base/server/internal/views"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -145,6 +146,20 @@ func catalogueText(list []*skillrepo.Skill) string {
 		fmt.Fprintf(&b, "%q %q %q\n", sk.Name, sk.Description, sk.Paths)
 	}
 	return b.String()
+}
+
+// withViews names the view of each tool that has one, for clients that show them.
+func (l *lists) withViews(ctx context.Context, listed []mcp.Tool) []mcp.Tool {
+	if !tools.TakesViews(ctx) {
+		return listed
+	}
+	listed = slices.Clone(listed)
+	for i := range listed {
+		if t := l.find(listed[i].Name); t != nil && t.View != "" {
+			listed[i].Meta = views.Named(listed[i].Meta, t.View)
+		}
+	}
+	return listed
 }
 
 // syncTools registers the listed tools, and those again that changed; it reports

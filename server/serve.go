@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/stream"
 	"github.com/perstack-ai/perstack-base/server/internal/web"
 	"github.com/perstack-ai/perstack-base/tools"
@@ -28,8 +29,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	session, end := s.sessions.Open("stdio")
 	defer end()
 	return s.serve(tools.WithSession(ctx, session), &stream.Stdio{
-		Dispatcher: &s.dispatcher, In: in, Out: out, Drain: s.drain,
+		Dispatcher: s.over(dispatch.TransportPipe), In: in, Out: out, Drain: s.drain,
 	})
+}
+
+// over is the dispatcher for what comes over a transport of that name.
+func (s *Server) over(transport string) *dispatch.Dispatcher {
+	d := s.dispatcher
+	d.Transport = transport
+	return &d
 }
 
 func (s *Server) serve(ctx context.Context, t transport) error {

@@ -71,6 +71,9 @@ const (
 // taskEnd is what tasks have to come to their end when no command of theirs runs any more.
 const taskEnd = 500 * time.Millisecond
 
+// listTTL is how many milliseconds a client may keep a list.
+const listTTL = 60_000
+
 // pageSize is the number of entries in one page of any list.
 const pageSize = 200
 
@@ -97,6 +100,11 @@ type Config struct {
 	Network    sandbox.Network   // what of the network commands may use; the zero value: nothing
 	AllowRead  []string          // absolute paths that commands may read besides
 	AllowWrite []string          // absolute paths that commands may write besides
+	Quota      sandbox.Quota     // what the commands of one session may use together; the zero value: no bound
+
+	// TraceFile is the file that spans are appended to, a line of OTLP/JSON for each; ""
+	// = no spans. It must lie where no command writes.
+	TraceFile string
 
 	Version string       // shown to clients; "" = "dev"
 	Log     *slog.Logger // nil = silent
@@ -118,6 +126,7 @@ type Server struct {
 	sessions   sessions
 	tasks      *tasks.Registry
 	dispatcher dispatch.Dispatcher
+	traces     traces
 
 	running context.Context // until Close
 	stop    context.CancelFunc
@@ -145,6 +154,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if err := s.openWorkspace(cfg); err != nil {
 		return nil, err
+	}
+	if err := s.traces.open(cfg, s.commands); err != nil {
+		return nil, errors.Join(err, s.commands.Close(), s.env.Files.Close())
 	}
 	s.tasks = tasks.New(cmp.Or(cfg.TaskAfter, DefaultTaskAfter), cmp.Or(cfg.TaskTTL, DefaultTaskTTL))
 	s.running, s.stop = context.WithCancel(context.Background())
@@ -179,7 +191,7 @@ func (s *Server) join(cfg Config) {
 	}
 	s.sessions.commands, s.sessions.skills = s.commands, s.env.Skills
 	s.dispatcher = dispatch.Dispatcher{
-		Router: s.mcp, Tools: &s.lists, Tasks: s.tasks, Identity: identity, Log: cfg.Log,
+		Router: s.mcp, Tools: &s.lists, Tasks: s.tasks, Identity: identity, Log: cfg.Log, Trace: s.traces.tracer,
 		Methods: &methods{lists: &s.lists, skills: skills, extension: cfg.Extension},
 	}
 }
@@ -197,7 +209,7 @@ func (s *Server) openWorkspace(cfg Config) error {
 	files.Guarded = cfg.Sandbox == sandbox.Isolate
 	s.commands, err = sandbox.NewCommands(sandbox.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
-		Sandbox: cfg.Sandbox, Container: cfg.Container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Log: cfg.Log,
+		Sandbox: cfg.Sandbox, Container: cfg.Container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: cfg.Quota, Log: cfg.Log,
 	})
 	if err != nil {
 		return errors.Join(err, files.Close())
@@ -221,13 +233,14 @@ func (s *Server) options(cfg Config, skills *skillsapi.API) []mcpserver.ServerOp
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithHooks(s.instructing(cfg)),
 		mcpserver.WithToolCapabilities(true),
+		mcpserver.WithToolFilter(s.lists.withViews),
 		mcpserver.WithResourceCapabilities(false, true),
 		mcpserver.WithPromptCapabilities(true),
 		mcpserver.WithCompletions(),
 		mcpserver.WithResourceCompletionProvider(skills),
 		mcpserver.WithExtensions(map[string]any{skillsapi.Extension: map[string]any{"directoryRead": true}, tasks.Extension: map[string]any{}}),
 		mcpserver.WithPaginationLimit(pageSize),
-		mcpserver.WithCacheHints(60_000, scope),
+		mcpserver.WithCacheHints(listTTL, scope),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesList, 10_000, mcp.CacheScopePrivate),
 		mcpserver.WithMethodCacheHints(mcp.MethodResourcesRead, 10_000, mcp.CacheScopePrivate),
 	}
@@ -244,7 +257,7 @@ func (s *Server) Close() error {
 	err := s.commands.Close()
 	s.tasks.Wait(taskEnd)
 	s.sessions.end()
-	return errors.Join(err, s.env.Files.Close())
+	return errors.Join(err, s.env.Files.Close(), s.traces.close())
 }
 
 // drain has commands end, and calls answered: the server is about to end.
@@ -327,5 +340,5 @@ func (s *Server) Call(ctx context.Context, name string, args map[string]any) (*m
 	defer end()
 	var req mcp.CallToolRequest
 	req.Params.Name, req.Params.Arguments = name, args
-	return tool.Handler(tools.WithSession(ctx, session), req)
+	return dispatch.CallTool(tools.WithSession(ctx, session), s.traces.tracer, req, tool.Handler)
 }

@@ -13,11 +13,16 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // maxResultBytes bounds the text of one result: clients drop a connection that
 // sends a message over 10 MiB, and JSON quoting can grow a text.
 const maxResultBytes = 7 << 20
+
+// attrErrorCode has our code in the span of a call that failed.
+const attrErrorCode = "perstack_base.error.code"
 
 // Bind makes a tool of profile p ready for the server of env. Its handler is the
 // one way of every call: recover, bind, the tool's function, the dialect, size.
@@ -27,8 +32,10 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 	handle := func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		start := time.Now()
 		call := &Call{Env: env, Profile: p, Tool: t}
+		ctx, shown := t.withShown(ctx)
 		result := t.answer(withProgress(ctx, req), env, listing.Input, call, req)
-		audit(env, call, result, time.Since(start))
+		shown.addTo(result)
+		audit(ctx, env, call, result, time.Since(start))
 		return result, nil
 	}
 	return mcpserver.ServerTool{Tool: t.wire(env, listing), Handler: handle}
@@ -38,7 +45,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call, req mcp.CallToolRequest) (result *mcp.CallToolResult) {
 	defer func() {
 		if v := recover(); v != nil {
-			env.Log.Error("a tool panicked", "tool", t.Name, "panic", panicKind(v), "stack", string(debug.Stack()))
+			env.Log.ErrorContext(ctx, "a tool panicked", "tool", t.Name, "panic", panicKind(v), "stack", string(debug.Stack()))
 			e := Errorf(Internal, "", "%s failed inside the server; the server goes on.", t.Name)
 			result = t.fail(ctx, env, call, e)
 		}
@@ -76,8 +83,9 @@ func (t *Tool) fail(ctx context.Context, env *Env, call *Call, err error) *mcp.C
 		t.OnFail(ctx, env, call, e)
 	}
 	if e.Code == Internal && e.Err != nil {
-		env.Log.Error("a call failed", "tool", t.Name, "error", errorKind(err))
+		env.Log.ErrorContext(ctx, "a call failed", "tool", t.Name, "error", errorKind(err))
 	}
+	trace.Of(ctx).Text(attrErrorCode, string(e.Code))
 	result := call.Profile.Dialect.Fail(call, e)
 	result.IsError = true
 	return result
@@ -108,15 +116,15 @@ func panicKind(v any) string {
 }
 
 // audit writes the one line that every call leaves: never arguments or contents.
-func audit(env *Env, call *Call, result *mcp.CallToolResult, took time.Duration) {
-	if !env.Log.Enabled(context.Background(), slog.LevelInfo) {
+func audit(ctx context.Context, env *Env, call *Call, result *mcp.CallToolResult, took time.Duration) {
+	if !env.Log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
 	outcome := "ok"
 	if result.IsError {
 		outcome = "error"
 	}
-	env.Log.Log(context.Background(), slog.LevelInfo, "call", "tool", call.Tool.Name, "profile", call.Profile.Name,
+	env.Log.Log(ctx, slog.LevelInfo, "call", "tool", call.Tool.Name, "profile", call.Profile.Name,
 		"outcome", outcome, "ms", float64(took.Microseconds())/1000, "bytes", textBytes(result))
 }
 

@@ -9,6 +9,8 @@
 //  2. Write `var myTool = tools.Define(tools.Info{...}, func(ctx, env, in) (out, error) {...})`
 //     in a file named after the tool. At most twenty lines: arguments to an
 //     engine, the engine's answer to the result.
+//     People see what it does by its View; see [Env.Write] and [ShowChanges] for the
+//     one of changes.
 //  3. Add it to the list in the folder's profile.go.
 //  4. Add a transcript in testdata/transcripts/PROFILE/TOOL.txtar and run
 //     `go test ./server -update`, which writes the schema, the README table and

@@ -66,6 +66,7 @@ var kinds = []struct {
 	{is[*sandbox.NoRoomError], Unavailable},
 	{is[*sandbox.ContainerError], Unavailable},
 	{is[*sandbox.TooManyError], Unavailable},
+	{is[*sandbox.SessionFullError], Unavailable},
 	{is[*sandbox.InputFullError], Unavailable},
 	{is[*sandbox.EndedError], Conflict},
 	{is[*plan.TooLargeError], TooLarge},

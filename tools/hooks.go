@@ -42,6 +42,7 @@ func (t *Tool) watched(ctx context.Context, watch *skill.Watch, env *Env, schema
 			text += ": " + after.Reason
 		}
 		result = t.fail(ctx, env, call, Errorf(Denied, "", "%s", text))
+		shownOf(ctx).forget()
 	}
 	addMessages(result, "pre", t.Name, before.Messages)
 	addMessages(result, "post", t.Name, after.Messages)

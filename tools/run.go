@@ -26,6 +26,7 @@ func (e *Env) Run(ctx context.Context, c sandbox.Command) (sandbox.Result, error
 	end := "not started"
 	if err == nil {
 		end = outcome(result)
+		showRun(ctx, result)
 	}
 	p.finish(end)
 	if task != nil {

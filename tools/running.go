@@ -78,6 +78,7 @@ func (e *Env) Follow(ctx context.Context, r *sandbox.Running, wait func() error)
 	err := wait()
 	if result, over := r.Result(); over {
 		p.finish(outcome(result))
+		showRun(ctx, result)
 	} else {
 		p.finish("still running")
 	}

@@ -67,6 +67,9 @@ type Info struct {
 	// take long, or an argument sets it. For documentation.
 	Timeout time.Duration
 
+	// View shows people what calls do, in clients that can; "" = none.
+	View View
+
 	// NoOutputSchema: the result is text for people, not an object.
 	NoOutputSchema bool
 

@@ -22,7 +22,7 @@ func completeFlags(root *cobra.Command) {
 	for _, name := range []string{"workspace", "skills"} {
 		complete(root, name, nil, cobra.ShellCompDirectiveFilterDirs)
 	}
-	for _, name := range []string{"max-output", "timeout", "listen", "pass-env", "allow-host", "allow-origin"} {
+	for _, name := range []string{"max-output", "timeout", "listen", "pass-env", "allow-host", "allow-origin", "max-memory", "max-processes", "max-cpus"} {
 		complete(root, name, nil, cobra.ShellCompDirectiveNoFileComp)
 	}
 }

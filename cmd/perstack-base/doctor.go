@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -63,6 +64,7 @@ type findings struct {
 	Policy    []sandbox.Rule  `json:"policy"`             // what commands may reach
 	Withheld  []string        `json:"withheld"`           // names of variables that commands do not see
 	LeftOut   []string        `json:"leftOut"`            // names of settings that commands do not get
+	Limits    []sandbox.Kept  `json:"limits"`             // of what commands use together, and what keeps them
 	Remedies  []string        `json:"remedies,omitempty"`
 }
 
@@ -80,8 +82,12 @@ func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
 		found.Status, found.Confined, found.Policy = &status, status.Enforced(), s.Commands().Policy()
 		found.NotTaken = s.Commands().NotTaken()
 	}
+	found.Limits = s.Commands().Kept()
 	if found.Remedies == nil {
 		found.Remedies = remedies(found)
+	}
+	if remedy := delegation(found.Limits); remedy != "" {
+		found.Remedies = append(found.Remedies, remedy)
 	}
 	if asJSON {
 		enc := json.NewEncoder(w)
@@ -93,7 +99,7 @@ func examine(w io.Writer, s *server.Server, o *options, asJSON bool) error {
 	switch {
 	case err != nil:
 		return failure{err}
-	case !found.Confined:
+	case !found.Confined || slices.ContainsFunc(found.Limits, unkept):
 		return failure{}
 	}
 	return nil
@@ -125,10 +131,39 @@ func (f findings) print(w io.Writer) error {
 	}
 	fmt.Fprintf(tw, "withheld variables\t%s\n", listed(f.Withheld))
 	fmt.Fprintf(tw, "withheld settings\t%s\n", listed(f.LeftOut))
+	for _, k := range f.Limits {
+		fmt.Fprintf(tw, "limit\t%s\n", limited(k))
+	}
 	for _, remedy := range f.Remedies {
 		fmt.Fprintf(tw, "to do\t%s\n", remedy)
 	}
 	return tw.Flush()
+}
+
+// limited tells of one limit.
+func limited(k sandbox.Kept) string {
+	text := k.Flag
+	switch {
+	case k.Asked:
+		text += " " + k.Value + " is kept " + string(k.Keeping)
+	case k.Value != "":
+		text += " " + k.Value + " (the default) is kept " + string(k.Keeping)
+	default:
+		text += " (there is none) would be kept " + string(k.Keeping)
+	}
+	return text + ": " + k.By
+}
+
+// unkept reports whether a limit was asked for and nothing keeps it.
+func unkept(k sandbox.Kept) bool { return k.Asked && k.Keeping == sandbox.Unkept }
+
+// delegation says how limits that were asked for come to be kept exactly, where they
+// are not.
+func delegation(limits []sandbox.Kept) string {
+	if slices.ContainsFunc(limits, func(k sandbox.Kept) bool { return k.Asked && k.Keeping != sandbox.Exactly }) {
+		return sandbox.DelegateHint
+	}
+	return ""
 }
 
 func listed(names []string) string {

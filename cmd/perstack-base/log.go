@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 const (
@@ -114,8 +117,25 @@ func (o *options) logger() (*slog.Logger, func(), error) {
 	// standard error.
 	queue := newLineQueue(file, droppedJSON)
 	lines := slog.NewJSONHandler(queue, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})
-	return slog.New(slog.NewMultiHandler(text, lines)), func() { queue.flush(); file.Close(); stderr.flush() }, nil
+	return slog.New(slog.NewMultiHandler(text, inTrace{lines})), func() { queue.flush(); file.Close(); stderr.flush() }, nil
 }
+
+// An inTrace handler adds to each line what leads from it to the span that it belongs
+// to: the ids of the trace and the span, by the names that OpenTelemetry has for logs
+// of other formats.
+type inTrace struct{ slog.Handler }
+
+func (h inTrace) Handle(ctx context.Context, line slog.Record) error {
+	if span := trace.Of(ctx); span != nil {
+		line.AddAttrs(slog.String("trace_id", span.TraceID()), slog.String("span_id", span.ID()))
+	}
+	return h.Handler.Handle(ctx, line)
+}
+
+func (h inTrace) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return inTrace{h.Handler.WithAttrs(attrs)}
+}
+func (h inTrace) WithGroup(name string) slog.Handler { return inTrace{h.Handler.WithGroup(name)} }
 
 // droppedJSON is the note of a file of JSON lines.
 func droppedJSON(dropped int) []byte {

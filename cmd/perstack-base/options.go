@@ -32,8 +32,10 @@ type options struct {
 	network    sandbox.Network
 	container  sandbox.Container
 	allow      struct{ read, write []string }
+	quota      sandbox.Quota
 	logLevel   string
 	logFile    string
+	traceFile  string
 	verbose    bool
 	web        web
 }
@@ -72,6 +74,7 @@ func (o *options) registerCommands(f *pflag.FlagSet) {
 	networkFlag(f, &o.network, "network", "what of the network commands can use: deny, allow, or a list of what they reach, over TCP and nothing else: NAME and *.NAME (ports 80 and 443), NAME:PORT, NAME:*, addresses and networks, and -NAME, which they never reach")
 	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
 	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")
+	quotaFlags(f, &o.quota)
 	f.BoolVar(&o.noCache, "no-cache", false, "remove what build tools keep for later with the session; see perstack-base cache")
 	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see these variables although their names look like secrets; `NAMES` may contain *")
 }
@@ -84,6 +87,7 @@ func (o *options) registerSkills(f *pflag.FlagSet) {
 func (o *options) registerLog(f *pflag.FlagSet) {
 	choiceFlag(f, &o.logLevel, "log-level", "LEVEL", logLevels, "warn", "log to standard error from this level on: debug, info, warn or error")
 	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call and connection of commands to FILE: tool or host, duration, outcome, bytes")
+	pathFlag(f, &o.traceFile, "trace-file", "FILE", "append a span of OpenTelemetry, a line of OTLP/JSON, for each request, command and stretch of a skill's run to FILE, which must lie where commands cannot write")
 	f.BoolVar(&o.verbose, "verbose", false, "the same as --log-level info")
 }
 
@@ -98,10 +102,11 @@ func (o *options) config() (cfg server.Config, end func(), err error) {
 	}
 	log, end, err := o.logger()
 	return server.Config{
-		Sandbox: cfg.Sandbox, Container: o.container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite,
+		Sandbox: cfg.Sandbox, Container: o.container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: o.quota,
 		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
 		Timeout: o.timeout, TaskAfter: o.taskWait(), TaskTTL: o.taskTTL, PassEnv: o.passEnv, NoCache: o.noCache, Version: buildVersion(), Log: log, HTTP: http,
-		Skills: o.skillDirs(), NoDiscover: o.noDiscover,
+		TraceFile: o.traceFile,
+		Skills:    o.skillDirs(), NoDiscover: o.noDiscover,
 	}, end, err
 }
 

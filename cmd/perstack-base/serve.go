@@ -32,6 +32,11 @@ func serve(ctx context.Context, o *options) error {
 		return err
 	}
 	defer s.Close()
+	if s.RunsCommands() {
+		if err := s.Commands().QuotaHeld(); err != nil {
+			return hinted(err)
+		}
+	}
 	warnUnconfined(s, o)
 	if hint := s.OwnerHint(); hint != "" {
 		fmt.Fprintln(stderr, "perstack-base: warning:", hint)
@@ -68,6 +73,9 @@ func serveHTTP(ctx context.Context, o *options, s *server.Server, cfg *server.HT
 func warnUnconfined(s *server.Server, o *options) {
 	if !s.RunsCommands() {
 		return
+	}
+	for _, k := range s.Commands().NotKept() {
+		fmt.Fprintf(stderr, "perstack-base: nothing keeps %s %s here: %s (perstack-base doctor tells more)\n", k.Flag, k.Value, k.By)
 	}
 	unenforced := ""
 	if rules := o.network.Rules(); len(rules) > 0 {

@@ -30,6 +30,10 @@ var services = []section{
 			calls: []string{"python3 unix.py"},
 			shows: "stream\npair\nabstract\n",
 		}, {
+			name: "Unix datagram socket pairs", needs: []string{"python3"},
+			calls: []string{`python3 -c 'import socket as s; a, b = s.socketpair(s.AF_UNIX, s.SOCK_DGRAM); a.send(b"pair"); print(b.recv(99).decode())'`},
+			shows: "pair\n",
+		}, {
 			name: "Unix datagram sockets", needs: []string{"python3"},
 			files: map[string]string{"unix.py": unixDatagrams},
 			calls: []string{"python3 unix.py"},
@@ -39,8 +43,12 @@ var services = []section{
 			name: "UDP on loopback", needs: []string{"python3"},
 			files: map[string]string{"udp.py": udp},
 			calls: []string{"python3 udp.py"},
-			shows: "bound\nconnected\n", open: true,
-			saysOnly: map[string]string{"landlock": blocked + "open a UDP socket (name lookups need one) (the network is closed; ask the user to add --network allow to the arguments of perstack-base)"},
+			shows: "bound\nconnected\n",
+		}, {
+			name: "UDP on loopback, by node", needs: []string{"node"},
+			files: map[string]string{"udp.js": udpOfNode},
+			calls: []string{"node udp.js"},
+			shows: "answer: question\n",
 		}, {
 			name: "ip address, hostname -I", needs: []string{"ip"},
 			calls: []string{"ip -br address show lo && hostname -I > /dev/null && echo looked"},
@@ -114,6 +122,13 @@ talk(*s.socketpair(s.AF_UNIX, s.SOCK_SEQPACKET), b"pair")
 server = s.socket(s.AF_UNIX); server.bind(""); server.listen()
 client = s.socket(s.AF_UNIX); client.connect(server.getsockname())
 talk(client, server.accept()[0], b"abstract")
+`
+
+const udpOfNode = `const dgram = require("dgram")
+const server = dgram.createSocket("udp4"), client = dgram.createSocket("udp4")
+server.on("message", (text, from) => server.send("answer: " + text, from.port, from.address))
+client.on("message", text => { console.log(String(text)); server.close(); client.close() })
+server.bind(0, "127.0.0.1", () => client.send("question", server.address().port, "127.0.0.1"))
 `
 
 const udp = `import socket as s

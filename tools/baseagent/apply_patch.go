@@ -11,7 +11,7 @@ import (
 )
 
 type applyPatchIn struct {
-	Patch string `json:"patch" minLength:"1" doc:"The whole patch, from *** Begin Patch to *** End Patch."`
+	Patch string `json:"patch" minLength:"1" doc:"The whole patch."`
 }
 
 const patchFormat = `Create, change, rename and delete several files in one step that happens whole or not at all. The patch:
@@ -22,7 +22,7 @@ const patchFormat = `Create, change, rename and delete several files in one step
 *** Update File: path       then, to rename: *** Move to: new path
 *** End Patch
 
-An update has chunks: a header @@, or @@ and a line of the file that stands above the place (a function, a class; several such headers narrow step by step), then lines that begin with a blank (context), - (removed) or + (added). Give three lines of context before and after each change, and @@ with a line where they do not tell the place. Chunks stand in file order. *** End of File below a chunk ties it to the end of the file. Paths are relative. One patch per call.
+An update has chunks: a header @@, or @@ and a line of the file that stands above the place (a function, a class; several such headers narrow step by step), then lines that begin with a blank (context), - (removed) or + (added). Give three lines of context before and after each change, and @@ with a line where they do not tell the place. Chunks stand in file order. *** End of File below a chunk ties it to the end of the file. One patch per call.
 
 *** Begin Patch
 *** Update File: src/app.py
@@ -36,23 +36,28 @@ An update has chunks: a header @@, or @@ and a line of the file that stands abov
 
 var applyPatch = tools.Define(tools.Info{
 	Name: "apply_patch", Title: "Apply patch", Budget: budget, Largest: patch.MaxBytes,
-	Effect: tools.Edits, Lane: tools.LaneFiles, NoOutputSchema: true,
+	Effect: tools.Edits, Lane: tools.LaneFiles, View: tools.ViewDiff, NoOutputSchema: true,
 	Description: patchFormat,
-}, func(_ context.Context, env *tools.Env, in applyPatchIn) (summary string, err error) {
+}, func(ctx context.Context, env *tools.Env, in applyPatchIn) (summary string, err error) {
 	p, err := patch.Parse(in.Patch)
 	if err != nil {
 		return "", err
 	}
 	var plan *patch.Plan
+	var shown []tools.Change
 	err = env.Files.Transact(p.Paths(), func(tx *sandbox.Tx) error {
 		if plan, err = p.Plan(tree{tx}); err != nil {
 			return err
+		}
+		if tools.ShowsChanges(ctx) {
+			shown = changesOf(tx, p, plan)
 		}
 		return carryOut(tx, plan.Changes)
 	})
 	if err != nil {
 		return "", asSpelled(err, plan)
 	}
+	tools.ShowChanges(ctx, shown...)
 	return plan.Summary(), nil
 })
 

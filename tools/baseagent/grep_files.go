@@ -8,13 +8,13 @@ import (
 )
 
 type grepFilesIn struct {
-	Pattern         string      `json:"pattern" minLength:"1" doc:"Regular expression, RE2 as in Go."`
-	Include         string      `json:"include,omitempty" minLength:"1" doc:"Glob on files, as in *.py, *.{ts,tsx}, src/**/*.go; a leading ! excludes."`
+	Pattern         string      `json:"pattern" minLength:"1" doc:"Regular expression."`
+	Include         string      `json:"include,omitempty" minLength:"1" doc:"Glob, as in *.py, *.{ts,tsx}, src/**/*.go; a leading ! excludes."`
 	Path            string      `json:"path" default:"." minLength:"1" nul:"no" doc:"Directory or file to search."`
-	Limit           int         `json:"limit" type:"number" default:"100" min:"1" max:"10000" doc:"Entries to return: files; in content mode matching lines, with multiline matches."`
+	Limit           int         `json:"limit" type:"number" default:"100" min:"1" max:"10000" doc:"Entries to return: files, or in content mode matching lines (multiline: matches)."`
 	Offset          int         `json:"offset" type:"number" default:"1" min:"1" doc:"First entry, counted from 1."`
-	OutputMode      search.Mode `json:"output_mode" default:"files" enum:"files,content,count" doc:"What to show: paths, matching lines, or the number of them."`
-	Context         int         `json:"context" type:"number" default:"0" min:"0" max:"100" doc:"In content mode: lines to show before and after a match."`
+	OutputMode      search.Mode `json:"output_mode" default:"files" enum:"files,content,count" doc:"What to show."`
+	Context         int         `json:"context" type:"number" default:"0" min:"0" max:"100" doc:"In content mode: lines before and after a match."`
 	CaseInsensitive bool        `json:"case_insensitive" default:"false" doc:"Ignore letter case."`
 	Multiline       bool        `json:"multiline" default:"false" doc:"Match across lines: . matches a line feed, ^ and $ match at every line."`
 	Type            string      `json:"type,omitempty" minLength:"1" doc:"Kind of file, as in go, py, ts, md."`
@@ -24,7 +24,7 @@ type grepFilesIn struct {
 
 var grepFiles = tools.Define(tools.Info{
 	Name: "grep_files", Title: "Search files", Effect: tools.Reads, NoOutputSchema: true, Budget: budget, Timeout: search.DefaultTimeout,
-	Description: "Find files by content, newest first, or show or count the matching lines. The pattern is a regular expression (RE2 as in Go), matched line by line: no look-around, no back-references. By default only names of files are returned; ask for output_mode content to see lines.",
+	Description: "Find files by content, newest first; with output_mode content or count show or count the matching lines. The pattern is RE2 as in Go, matched line by line: no look-around, no back-references.",
 }, func(ctx context.Context, env *tools.Env, in grepFilesIn) (answer, error) {
 	rel, err := env.Files.Clean(in.Path)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 type listDirIn struct {
 	DirPath string `json:"dir_path" minLength:"1" nul:"no" doc:"Directory to show."`
 	Offset  int    `json:"offset" type:"number" default:"1" min:"1" doc:"First entry, counted from 1."`
-	Limit   int    `json:"limit" type:"number" default:"50" min:"1" max:"50000" doc:"Number of entries to return."`
-	Depth   int    `json:"depth" type:"number" default:"2" min:"1" max:"100" doc:"Levels to show; 1 shows the direct children only."`
+	Limit   int    `json:"limit" type:"number" default:"50" min:"1" max:"50000" doc:"Entries to return."`
+	Depth   int    `json:"depth" type:"number" default:"2" min:"1" max:"100" doc:"Levels to show; 1: direct children only."`
 }
 
 var listDir = tools.Define(tools.Info{

@@ -20,11 +20,10 @@ import (
 
 // Profile is BaseAgent's set of tools.
 var Profile = &tools.Profile{
-	Name:    "baseagent",
-	Summary: "BaseAgent's tools: shell, read, write, patch, search, list, images, and a plan.",
-	Instructions: "Find code with grep_files and list_dir, read it with read_file, and change it with apply_patch. " +
-		"Give shell_command a workdir rather than cd. For work of several steps keep a plan with update_plan.",
-	Dialect: dialect{},
+	Name:         "baseagent",
+	Summary:      "BaseAgent's tools: shell, read, write, patch, search, list, images, and a plan.",
+	Instructions: "Find code with grep_files and list_dir, read it with read_file, and change it with apply_patch.",
+	Dialect:      dialect{},
 	Tools: []*tools.Tool{
 		applyPatch,
 		grepFiles,

@@ -12,7 +12,7 @@ import (
 type readFileIn struct {
 	FilePath string `json:"file_path" minLength:"1" nul:"no" doc:"File to read."`
 	Offset   int64  `json:"offset" type:"number" default:"1" min:"1" doc:"First line, counted from 1."`
-	Limit    int64  `json:"limit" type:"number" default:"2000" min:"1" doc:"Number of lines to return."`
+	Limit    int64  `json:"limit" type:"number" default:"2000" min:"1" doc:"Lines to return."`
 }
 
 var readFile = tools.Define(tools.Info{

@@ -19,7 +19,7 @@ type shellCommandIn struct {
 }
 
 var shellCommand = tools.Define(tools.Info{
-	Name: "shell_command", Title: "Run shell command", Effect: tools.Runs, NoOutputSchema: true, Budget: budget,
+	Name: "shell_command", Title: "Run shell command", Effect: tools.Runs, View: tools.ViewTerminal, NoOutputSchema: true, Budget: budget,
 	Description: "Run a shell command line in the workspace. Give workdir rather than cd. Prefer rg to grep. Set timeout_ms for long work. Standard input is empty; not for programs that never end.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		l.Input.Field("timeout_ms").Default = float64(env.CommandTimeout(commandTimeout).Milliseconds())

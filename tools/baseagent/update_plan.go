@@ -10,7 +10,7 @@ import (
 )
 
 type updatePlanIn struct {
-	Steps       []step `json:"steps" also:"plan" doc:"The whole plan, in order; it replaces the last one."`
+	Steps       []step `json:"steps" also:"plan" doc:"The whole plan, in order."`
 	Explanation string `json:"explanation,omitempty" doc:"Why the plan changed."`
 	ListID      string `json:"listId,omitempty" doc:"Which plan; without it a client that has no session starts a new one."`
 }
@@ -25,7 +25,7 @@ var steps = tools.NewState(func() *plan.Plan { return &plan.Plan{} }).Lists("Pla
 
 var updatePlan = tools.Define(tools.Info{
 	Name: "update_plan", Title: "Update plan", Budget: budget,
-	Effect: tools.Sets, Lane: tools.LaneList, NoOutputSchema: true,
+	Effect: tools.Sets, Lane: tools.LaneList, View: tools.ViewPlan, NoOutputSchema: true,
 	Description: "Keep a visible plan for work of several steps. Send the whole plan each time: short steps, one in progress, tick as you go.",
 	Adapt:       tools.AdaptListID,
 }, func(ctx context.Context, env *tools.Env, in updatePlanIn) (string, error) {
@@ -37,6 +37,7 @@ var updatePlan = tools.Define(tools.Info{
 	if err != nil {
 		return "", err
 	}
+	tools.ShowPlan(ctx, func() []tools.PlanStep { return asShown(kept.Steps()) })
 	if err := kept.Replace(list); err != nil {
 		return "", blank(err)
 	}
@@ -52,6 +53,15 @@ var updatePlan = tools.Define(tools.Info{
 	}
 	return text, nil
 })
+
+// asShown is a plan for its view.
+func asShown(list []plan.Step) []tools.PlanStep {
+	shown := make([]tools.PlanStep, len(list))
+	for i, s := range list {
+		shown[i] = tools.PlanStep{Text: s.Description, Status: string(s.Status)}
+	}
+	return shown
+}
 
 // blank names the place of a step without a description.
 func blank(err error) error {

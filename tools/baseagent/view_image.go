@@ -14,7 +14,7 @@ import (
 )
 
 type viewImageIn struct {
-	Path string `json:"path" minLength:"1" nul:"no" doc:"Image file: PNG, JPEG, GIF, WebP or BMP, told by content."`
+	Path string `json:"path" minLength:"1" nul:"no" doc:"Image file, told by content."`
 }
 
 // A picture is an image and the path by which it was asked for.

@@ -15,7 +15,7 @@ type runSkillScriptIn struct {
 }
 
 var runSkillScript = tools.Define(tools.Info{
-	Name: "run_skill_script", Title: "Run script of a skill", Effect: tools.Runs, Budget: budget, Timeout: scriptTimeout,
+	Name: "run_skill_script", Title: "Run script of a skill", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget, Timeout: scriptTimeout,
 	Description: "Run a script of an activated skill with the interpreter for its kind. It runs in the skill directory.",
 }, func(ctx context.Context, env *tools.Env, in runSkillScriptIn) (string, error) {
 	timeout := env.CommandTimeout(scriptTimeout)

@@ -18,7 +18,7 @@ type attemptCompletionOut struct {
 
 var attemptCompletion = tools.Define(tools.Info{
 	Name: "attemptCompletion", Title: "Attempt completion", Budget: plan.MaxBytes, Fixed: true,
-	Effect: tools.Reads, Lane: tools.LaneList,
+	Effect: tools.Reads, Lane: tools.LaneList, View: tools.ViewPlan,
 	Description: "Say that the work is done. When todos are still open they come back in remainingTodos: finish them, or clear the list, and call again. An empty object means done.",
 	Adapt:       tools.AdaptListID,
 	OnFail: func(ctx context.Context, env *tools.Env, call *tools.Call, e *tools.Error) {
@@ -30,5 +30,6 @@ var attemptCompletion = tools.Define(tools.Info{
 	if err != nil {
 		return out, err
 	}
+	showTodos(ctx, list)
 	return attemptCompletionOut{RemainingTodos: list.Open(), ListID: id}, nil
 })

@@ -13,7 +13,7 @@ type clearTodoIn struct {
 
 var clearTodo = tools.Define(tools.Info{
 	Name: "clearTodo", Title: "Clear todo list", Budget: plan.MaxBytes, Fixed: true,
-	Effect: tools.Clears, Lane: tools.LaneList,
+	Effect: tools.Clears, Lane: tools.LaneList, View: tools.ViewPlan,
 	Description: "Drop the whole todo list and start over; ids count from 0 again.",
 	Adapt:       tools.AdaptListID,
 	OnFail:      withTodos,
@@ -22,6 +22,7 @@ var clearTodo = tools.Define(tools.Info{
 	if err != nil {
 		return out, err
 	}
+	showTodos(ctx, list)
 	list.Clear()
 	return todoOut{Todos: list.All(), ListID: id}, nil
 })

@@ -11,7 +11,7 @@ import (
 
 type editTextFileIn struct {
 	Path    string `json:"path" minLength:"1" nul:"no" doc:"File to edit."`
-	OldText string `json:"oldText" maxLength:"2000" doc:"Text to replace, exactly as it stands in the file, at most {maxLength} characters. Its first occurrence counts; an empty text means the start of the file."`
+	OldText string `json:"oldText" maxLength:"2000" doc:"Text to replace, exactly as it stands in the file, at most {maxLength} characters. An empty text means the start of the file."`
 	NewText string `json:"newText" maxLength:"2000" doc:"Text to put there, at most {maxLength} characters; an empty text deletes."`
 }
 
@@ -23,10 +23,10 @@ type editTextFileOut struct {
 
 var editTextFile = tools.Define(tools.Info{
 	Name: "editTextFile", Title: "Edit text file", Largest: sandbox.DefaultLimits.EditBytes,
-	Effect: tools.Edits, Lane: tools.LaneFiles,
+	Effect: tools.Edits, Lane: tools.LaneFiles, View: tools.ViewDiff,
 	Description: "Replace the first exact occurrence of a text in a file. Nothing is a pattern; CRLF and LF count as the same.",
-}, func(_ context.Context, env *tools.Env, in editTextFileIn) (editTextFileOut, error) {
-	at, err := env.Files.Edit(in.Path, func(old []byte) ([]byte, error) {
+}, func(ctx context.Context, env *tools.Env, in editTextFileIn) (editTextFileOut, error) {
+	at, err := env.Edit(ctx, in.Path, func(old []byte) ([]byte, error) {
 		return textedit.ReplaceFirst(old, in.OldText, in.NewText)
 	})
 	var none *textedit.NoMatchError

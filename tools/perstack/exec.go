@@ -14,7 +14,7 @@ import (
 type execIn struct {
 	Command string            `json:"command" minLength:"1" nul:"no" doc:"Program to run: a bare name is searched in PATH; with / it is relative to cwd, or absolute."`
 	Args    []string          `json:"args" nul:"no" doc:"Arguments, passed as they are; no shell sees them."`
-	Env     map[string]string `json:"env" nul:"no" doc:"Variables to add to the environment or to replace in it."`
+	Env     map[string]string `json:"env" nul:"no" doc:"Variables to add or replace."`
 	Cwd     string            `json:"cwd" nul:"no" doc:"Directory to run in; empty or . is the workspace."`
 	Stdout  bool              `json:"stdout" doc:"Whether to return standard output."`
 	Stderr  bool              `json:"stderr" doc:"Whether to return standard error."`
@@ -41,7 +41,7 @@ const (
 )
 
 var exec = tools.Define(tools.Info{
-	Name: "exec", Title: "Run command", Effect: tools.Runs, Budget: budget,
+	Name: "exec", Title: "Run command", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget,
 	Description: "Run one program, without a shell, in the workspace. For pipes and redirections run sh with the arguments -c and the command line. Standard input is empty. Not for programs that never end.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		l.Input.Field("timeout").Default = float64(env.CommandTimeout(commandTimeout).Milliseconds())

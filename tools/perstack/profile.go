@@ -15,8 +15,7 @@ var Profile = &tools.Profile{
 	Name:    "perstack",
 	Summary: "The Perstack base skill: read, write, edit, run, and a todo list.",
 	Instructions: "For several steps keep a list with todo and tick what is done. " +
-		"exec runs one program without a shell; for pipes run sh with the arguments -c and the command line. " +
-		"Call attemptCompletion when all is done; it answers with the todos that are still open.",
+		"Call attemptCompletion when all is done.",
 	Dialect: tools.Objects{},
 	Tools: []*tools.Tool{
 		attemptCompletion,

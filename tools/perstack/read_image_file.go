@@ -11,7 +11,7 @@ import (
 const maxImageBytes = 15 << 20
 
 type readImageFileIn struct {
-	Path string `json:"path" minLength:"1" nul:"no" doc:"Image file: PNG, JPEG, GIF or WebP, told by content."`
+	Path string `json:"path" minLength:"1" nul:"no" doc:"Image file, told by content."`
 }
 
 // fileOut names a checked file; whoever shows it opens it.

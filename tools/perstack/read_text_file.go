@@ -22,13 +22,13 @@ type readTextFileOut struct {
 	From       int64  `json:"from" doc:"First line."`
 	To         int64  `json:"to" doc:"Line after the last."`
 	Truncated  bool   `json:"truncated,omitempty" doc:"True when lines were left out; read on with from = to."`
-	TotalLines int64  `json:"totalLines,omitempty" doc:"Number of lines in the file, when lines were left out."`
-	Hint       string `json:"hint,omitempty" doc:"How to get the rest, when lines were left out."`
+	TotalLines int64  `json:"totalLines,omitempty" doc:"Lines of the whole file, then."`
+	Hint       string `json:"hint,omitempty" doc:"How to get the rest, then."`
 }
 
 var readTextFile = tools.Define(tools.Info{
 	Name: "readTextFile", Title: "Read text file", Effect: tools.Reads, Budget: budget,
-	Description: "Read a UTF-8 text file, or a range of its lines. Lines count from 0.",
+	Description: "Read a UTF-8 text file, or a range of its lines.",
 }, func(_ context.Context, env *tools.Env, in readTextFileIn) (out readTextFileOut, err error) {
 	file, err := env.Files.Open(in.Path)
 	if err != nil {

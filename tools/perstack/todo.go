@@ -21,7 +21,7 @@ type todoOut struct {
 
 var todo = tools.Define(tools.Info{
 	Name: "todo", Title: "Update todo list", Budget: plan.MaxBytes, Fixed: true,
-	Effect: tools.Notes, Lane: tools.LaneList,
+	Effect: tools.Notes, Lane: tools.LaneList, View: tools.ViewPlan,
 	Description: "Add tasks to the todo list, tick tasks as done, or show the list (no arguments). Ids count from 0 and stay.",
 	Adapt:       tools.AdaptListID,
 	OnFail:      withTodos,
@@ -30,6 +30,7 @@ var todo = tools.Define(tools.Info{
 	if err != nil {
 		return out, err
 	}
+	showTodos(ctx, list)
 	out.ListID = id
 	out.UnknownIDs, err = list.Update(in.NewTodos, in.CompletedTodos)
 	out.Todos = list.All()
@@ -40,4 +41,19 @@ var todo = tools.Define(tools.Info{
 // the todos of whatever comes back.
 func withTodos(ctx context.Context, env *tools.Env, call *tools.Call, e *tools.Error) {
 	e.Data = todoOut{Todos: todos.Look(ctx, env, call.Arg("listId")).All()}
+}
+
+// showTodos shows the list as it is before a call changes it.
+func showTodos(ctx context.Context, list *plan.Todos) {
+	tools.ShowPlan(ctx, func() []tools.PlanStep {
+		all := list.All()
+		shown := make([]tools.PlanStep, len(all))
+		for i, t := range all {
+			shown[i] = tools.PlanStep{Text: t.Title, Status: string(plan.Pending)}
+			if t.Completed {
+				shown[i].Status = string(plan.Completed)
+			}
+		}
+		return shown
+	})
 }

@@ -18,9 +18,9 @@ type writeTextFileOut struct {
 
 var writeTextFile = tools.Define(tools.Info{
 	Name: "writeTextFile", Title: "Write text file",
-	Effect: tools.Replaces, Lane: tools.LaneFiles,
+	Effect: tools.Replaces, Lane: tools.LaneFiles, View: tools.ViewDiff,
 	Description: "Create a text file or replace its whole content. For a longer text write a first part and continue with editTextFile or exec.",
-}, func(_ context.Context, env *tools.Env, in writeTextFileIn) (writeTextFileOut, error) {
-	at, err := env.Files.Write(in.Path, []byte(in.Text))
+}, func(ctx context.Context, env *tools.Env, in writeTextFileIn) (writeTextFileOut, error) {
+	at, err := env.Write(ctx, in.Path, []byte(in.Text))
 	return writeTextFileOut{Path: at.Abs, Text: in.Text}, err
 })

@@ -19,8 +19,8 @@ var Profile = &tools.Profile{
 	Name:    "skills",
 	Summary: "Agent Skills as in trpc-agent-go: load, pick docs, run in a private workspace.",
 	Instructions: "Load a skill with skill_load before you follow it; choose its docs with skill_select_docs as needed; " +
-		"then run its commands with skill_run, in a private copy: write results to $OUTPUT_DIR (out/, which output_files can name), " +
-		"intermediate files to $WORK_DIR (work/); inputs are in $WORK_DIR/inputs.",
+		"then run its commands with skill_run: results go to $OUTPUT_DIR (out/), intermediate files to $WORK_DIR (work/); " +
+		"inputs are in $WORK_DIR/inputs.",
 	Dialect: dialect{},
 	Tools:   []*tools.Tool{skillListDocs, skillLoad, skillRun, skillSelectDocs},
 }

@@ -15,7 +15,7 @@ type skillLoadIn struct {
 var skillLoad = tools.Define(tools.Info{
 	Name: "skill_load", Title: "Load skill", Budget: budget,
 	Effect: tools.Sets, Lane: tools.LaneSkills, NoOutputSchema: true,
-	Description: "Load the full instructions of a skill, and the docs that are asked for. Do so before following a skill.",
+	Description: "Load the full instructions of a skill, and the docs that are asked for.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		adapt(env, l)
 		if env.Skills == nil {

@@ -11,11 +11,11 @@ import (
 )
 
 type skillRunIn struct {
-	Skill             string            `json:"skill" minLength:"1" nul:"no" doc:"Name of the skill, which need not be loaded."`
-	Command           string            `json:"command" nul:"no" doc:"Command line for bash, run in a copy of the skill."`
-	Cwd               string            `json:"cwd,omitempty" nul:"no" doc:"Directory to run in: relative to the skill, or below $WORK_DIR, $OUTPUT_DIR, $PROJECT_DIR (the workspace). Default: the skill."`
-	Env               map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add to the environment."`
-	OutputFiles       []string          `json:"output_files,omitempty" nul:"no" doc:"Patterns of files to return, from the top of the run workspace, as in out/**/*.md."`
+	Skill             string            `json:"skill" minLength:"1" nul:"no" doc:"Name of the skill; it need not be loaded."`
+	Command           string            `json:"command" nul:"no" doc:"Command line for bash."`
+	Cwd               string            `json:"cwd,omitempty" nul:"no" doc:"Directory to run in: relative to the skill (the default), or below $WORK_DIR, $OUTPUT_DIR, $PROJECT_DIR (the workspace)."`
+	Env               map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add."`
+	OutputFiles       []string          `json:"output_files,omitempty" nul:"no" doc:"Patterns of files to return, as in out/**/*.md."`
 	Inputs            []skill.Input     `json:"inputs,omitempty" doc:"Files and directories to put into the run workspace first, at most 100."`
 	Outputs           *skill.Outputs    `json:"outputs,omitempty" doc:"Files to list, return or save afterwards, with limits."`
 	Timeout           *int64            `json:"timeout,omitempty" min:"0" max:"3600" doc:"Seconds after which it is ended; 0 is the default."`
@@ -25,7 +25,7 @@ type skillRunIn struct {
 }
 
 var skillRun = tools.Define(tools.Info{
-	Name: "skill_run", Title: "Run command of a skill", Effect: tools.Runs, Budget: budget,
+	Name: "skill_run", Title: "Run command of a skill", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget,
 	Description: "Run a command in a private copy of a skill. work/, out/ and inputs/ there belong to this session and are kept between calls; write results to out/ and name them in output_files. A command that fails is a normal result with its exit_code.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		adapt(env, l)

@@ -8,7 +8,7 @@ import (
 )
 
 type skillSelectDocsIn struct {
-	Skill          string   `json:"skill" minLength:"1" nul:"no" doc:"Name of the skill, which need not be loaded."`
+	Skill          string   `json:"skill" minLength:"1" nul:"no" doc:"Name of the skill."`
 	Docs           []string `json:"docs,omitempty" nul:"no" doc:"Docs of the skill, as skill_list_docs names them."`
 	IncludeAllDocs bool     `json:"include_all_docs,omitempty" doc:"Select all docs; wins over docs."`
 	Mode           string   `json:"mode" default:"replace" doc:"add, replace or clear."`

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
@@ -12,14 +13,14 @@ import (
 type answer struct {
 	Status     string `json:"status" enum:"running,exited" doc:"exited: it has ended."`
 	SessionID  string `json:"session_id" doc:"For the other tools."`
-	Output     string `json:"output" doc:"What came since the last answer, or from offset; both streams, as a terminal shows it line by line."`
+	Output     string `json:"output" doc:"What came since the last answer, or from offset; both streams, as a terminal shows them."`
 	Offset     int64  `json:"offset" doc:"Where output begins, in bytes."`
 	NextOffset int64  `json:"next_offset" doc:"Where it goes on."`
 	ExitCode   *int   `json:"exit_code,omitempty" doc:"128+n when signal n ended it."`
 	Signal     string `json:"signal,omitempty" doc:"What ended it."`
 	DurationMS int64  `json:"duration_ms" doc:"How long it has run."`
 	Truncated  bool   `json:"truncated,omitempty" doc:"The middle of output is cut."`
-	NeedsInput bool   `json:"needs_input,omitempty" doc:"It waits for input and does nothing else."`
+	NeedsInput bool   `json:"needs_input,omitempty" doc:"It waits for input."`
 	Hint       string `json:"hint,omitempty" doc:"password: what is typed is not shown. Or what the sandbox kept it from."`
 }
 
@@ -30,7 +31,7 @@ const (
 
 // show answers with the output of a command from an offset on; nil means what no
 // answer has shown.
-func show(r *sandbox.Running, offset *int64, most int) answer {
+func show(ctx context.Context, r *sandbox.Running, offset *int64, most int) answer {
 	from := int64(-1)
 	if offset != nil {
 		from = *offset
@@ -48,7 +49,9 @@ func show(r *sandbox.Running, offset *int64, most int) answer {
 	})
 	a := answer{Status: running, SessionID: r.ID, Offset: part.From, NextOffset: part.To,
 		DurationMS: result.Duration.Milliseconds(), NeedsInput: needs.Input}
-	a.Output, a.Truncated = text(part, most)
+	if a.Output, a.Truncated = text(part, most); !a.Truncated {
+		tools.ShowOutput(ctx, func() string { return screen.Coloured(append(bytes.Clone(part.First), part.Last...)) })
+	}
 	switch {
 	case over:
 		a.Status, a.ExitCode, a.Signal, a.Hint = exited, &result.ExitCode, result.Signal, tools.RefusedHint(result)

@@ -13,7 +13,7 @@ type execCommandIn struct {
 	Cmd         string            `json:"cmd" minLength:"1" nul:"no" doc:"Command line for the shell."`
 	Workdir     string            `json:"workdir" default:"." nul:"no" doc:"Directory to run in, inside the workspace."`
 	Shell       string            `json:"shell,omitempty" nul:"no" doc:"Program that takes -c; bash, where there is none sh."`
-	Env         map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add or replace."`
+	Env         map[string]string `json:"env,omitempty" nul:"no" doc:"Variables to add."`
 	TTY         bool              `json:"tty" default:"false" doc:"Run it on a terminal: for REPLs, prompts, editors. Else stdin is a pipe."`
 	Rows        int64             `json:"rows" default:"24" min:"1" max:"1000" doc:"Lines of the terminal."`
 	Cols        int64             `json:"cols" default:"80" min:"1" max:"1000" doc:"Columns of the terminal."`
@@ -22,7 +22,7 @@ type execCommandIn struct {
 }
 
 var execCommand = tools.Define(tools.Info{
-	Name: "exec_command", Title: "Start command", Effect: tools.Runs, Budget: budget,
+	Name: "exec_command", Title: "Start command", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget,
 	Description: "Start a shell command that may run for ever. Answers when it has ended, waits for input, or yield_time_ms is over; " +
 		"then it runs on, also when this call is cancelled, until it ends, kill_session ends it, or the session does.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
@@ -46,7 +46,7 @@ var execCommand = tools.Define(tools.Info{
 		env.Lost(ctx, r)
 		return answer{}, err
 	}
-	return show(r, nil, budgetOf(env, in.MaxOutput)), nil
+	return show(ctx, r, nil, budgetOf(env, in.MaxOutput)), nil
 })
 
 // terminalType is what every machine knows and programs keep plain text with.

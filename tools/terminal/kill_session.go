@@ -17,7 +17,7 @@ var signals = map[string]syscall.Signal{
 }
 
 var killSession = tools.Define(tools.Info{
-	Name: "kill_session", Title: "End command", Effect: tools.Steers, Budget: budget,
+	Name: "kill_session", Title: "End command", Effect: tools.Steers, View: tools.ViewTerminal, Budget: budget,
 	Description: "End a command of exec_command and all that it started, and answer with what it still wrote.",
 }, func(ctx context.Context, env *tools.Env, in killSessionIn) (answer, error) {
 	r, err := find(ctx, env, in.SessionID)
@@ -27,5 +27,5 @@ var killSession = tools.Define(tools.Info{
 	if err := env.Follow(ctx, r, func() error { return r.Kill(ctx, signals[in.Signal]) }); err != nil {
 		return answer{}, err
 	}
-	return show(r, nil, env.Budget(budget)), nil
+	return show(ctx, r, nil, env.Budget(budget)), nil
 })

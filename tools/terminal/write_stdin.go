@@ -26,7 +26,7 @@ const (
 )
 
 var writeStdin = tools.Define(tools.Info{
-	Name: "write_stdin", Title: "Type or look", Effect: tools.Steers, Budget: budget,
+	Name: "write_stdin", Title: "Type or look", Effect: tools.Steers, View: tools.ViewTerminal, Budget: budget,
 	Description: "Type into a command of exec_command, or look at it. Answers with new output once it pauses. Type secrets only where the user wants them.",
 }, func(ctx context.Context, env *tools.Env, in writeStdinIn) (answer, error) {
 	r, err := find(ctx, env, in.SessionID)
@@ -51,7 +51,7 @@ var writeStdin = tools.Define(tools.Info{
 	if err := env.Follow(ctx, r, func() error { return r.Await(ctx, wait, beyond, settled) }); err != nil {
 		return answer{}, err
 	}
-	return show(r, in.Offset, budgetOf(env, in.MaxOutput)), nil
+	return show(ctx, r, in.Offset, budgetOf(env, in.MaxOutput)), nil
 })
 
 // refused words why input was not taken.

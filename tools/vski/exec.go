@@ -61,7 +61,7 @@ type ended struct {
 const commandTimeout = 30 * time.Second
 
 var exec = tools.Define(tools.Info{
-	Name: "exec", Title: "Run shell command", Effect: tools.Runs, Budget: budget,
+	Name: "exec", Title: "Run shell command", Effect: tools.Runs, View: tools.ViewTerminal, Budget: budget,
 	Description: "Run a shell command in the workspace. Standard input is empty; not for programs that never end.",
 	Adapt: func(env *tools.Env, l *tools.Listing) {
 		onlySuccess(env, l)

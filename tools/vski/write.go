@@ -35,19 +35,19 @@ type writeOut struct {
 
 var write = tools.Define(tools.Info{
 	Name: "write", Title: "Write file", Largest: sandbox.DefaultLimits.EditBytes,
-	Effect: tools.Edits, Lane: tools.LaneFiles, Adapt: onlySuccess,
+	Effect: tools.Edits, Lane: tools.LaneFiles, View: tools.ViewDiff, Adapt: onlySuccess,
 	Description: "Write a whole file, or insert lines (start_line), or replace lines (start_line and end_line). Lines count from 1; a start_line far beyond the end appends.",
-}, func(_ context.Context, env *tools.Env, in writeIn) (writeOut, error) {
+}, func(ctx context.Context, env *tools.Env, in writeIn) (writeOut, error) {
 	out := writeOut{Success: true, Path: in.Path, BytesWritten: len(in.Data)}
 	edit, err := in.edit()
 	if err != nil {
 		return out, err
 	}
 	if edit == nil {
-		_, err = env.Files.Write(in.Path, []byte(in.Data))
+		_, err = env.Write(ctx, in.Path, []byte(in.Data))
 		return out.wrote(in.Data), err
 	}
-	e, err := editLines(env.Files, in.Path, edit)
+	e, err := editLines(ctx, env.Files, in.Path, edit)
 	if in.EndLine == nil {
 		return out.inserted(e), err
 	}
@@ -75,7 +75,8 @@ func (in writeIn) edit() (lineEdit, error) {
 }
 
 // editLines edits a file, which is created when it does not exist.
-func editLines(files *sandbox.FS, path string, edit lineEdit) (e textedit.Edit, err error) {
+func editLines(ctx context.Context, files *sandbox.FS, path string, edit lineEdit) (e textedit.Edit, err error) {
+	var change tools.Change
 	err = files.Transact([]string{path}, func(tx *sandbox.Tx) error {
 		old, err := tx.ReadFile(path)
 		missing := errors.Is(err, fs.ErrNotExist)
@@ -85,11 +86,17 @@ func editLines(files *sandbox.FS, path string, edit lineEdit) (e textedit.Edit, 
 		if e, err = edit(old); err != nil {
 			return binary(err, path)
 		}
+		if change = (tools.Change{From: path, To: path, Old: old, New: e.Data}); missing {
+			change.From = ""
+		}
 		if !missing && bytes.Equal(old, e.Data) {
 			return nil
 		}
 		return tx.Write(path, e.Data, nil)
 	})
+	if err == nil {
+		tools.ShowChanges(ctx, change)
+	}
 	return e, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,10 +76,18 @@ func runIn(c *Confiner, cmd *exec.Cmd) error {
 // starting is what Start takes to run cmd, which wait then collects.
 func starting(cmd *exec.Cmd) func() (int, error) {
 	return func() (int, error) {
-		if err := cmd.Start(); err != nil {
-			return 0, err
-		}
-		return cmd.Process.Pid, nil
+		return proc.Reserved().Start(func(stopped bool) (int, error) {
+			if stopped {
+				if cmd.SysProcAttr == nil {
+					cmd.SysProcAttr = &syscall.SysProcAttr{}
+				}
+				cmd.SysProcAttr.Ptrace = true
+			}
+			if err := cmd.Start(); err != nil {
+				return 0, err
+			}
+			return cmd.Process.Pid, nil
+		})
 	}
 }
 

@@ -60,7 +60,7 @@ func interpret(t *testing.T, code []unix.SockFilter, arch, nr uint32, args ...ui
 func TestFilter(t *testing.T) {
 	here := filterOptions{broker: true, scoped: true, truncate: true}
 	online, inject, old, deaf, gated := here, here, here, here, here
-	gated.gate = true
+	gated.datagrams = true
 	online.network, inject.inject, deaf.broker = true, true, false
 	old.scoped, old.truncate = false, false
 	errno := retErrno
@@ -91,7 +91,12 @@ func TestFilter(t *testing.T) {
 		{"posix queue", here, unix.SYS_MQ_OPEN, nil, retNotify},
 		{"posix queue, nobody to ask", deaf, unix.SYS_MQ_UNLINK, nil, errno(unix.EACCES)},
 		{"pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, retAllow},
-		{"datagram pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK, 0}, errno(unix.EACCES)},
+		{"datagram pair", here, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK, 0}, retNotify},
+		{"datagram pair, nobody to ask", deaf, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, errno(unix.EACCES)},
+		{"send a message", gated, unix.SYS_SENDMSG, nil, retNotify},
+		{"send a message, network open", online, unix.SYS_SENDMSG, nil, retAllow},
+		{"send messages, fast", gated, unix.SYS_SENDMMSG, []uint64{3, 0, 1, unix.MSG_FASTOPEN}, errno(unix.EOPNOTSUPP)},
+		{"receive messages", gated, unix.SYS_RECVMMSG, nil, retNotify},
 		{"send", here, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, retAllow},
 		{"fast open", here, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_FASTOPEN | unix.MSG_NOSIGNAL}, errno(unix.EOPNOTSUPP)},
 		{"fast open, with an address", gated, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_FASTOPEN, 0x1000, 16}, errno(unix.EOPNOTSUPP)},

@@ -93,6 +93,9 @@ func notificationSize() uintptr {
 func (b *broker) serve() {
 	defer b.file.Close()
 	defer b.kept.close()
+	if ls := b.domain.confiner.lookups; ls != nil {
+		defer ls.sweep()
+	}
 	buf := make([]uint64, (b.size+7)/8)
 	for {
 		n, ok := b.receive(buf)

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -16,9 +15,11 @@ import (
 )
 
 // A UDP socket sends wherever each message says, in memory that a command can change
-// after the broker has looked. So where a gate answers questions for names, a command
-// gets in its place one end of a pair of Unix sockets that keep messages apart: the
-// kernel ignores the addresses of what is sent by these, and the server reads it all.
+// after the broker has looked. So unless the network is open a command gets in its place
+// one end of a pair of Unix sockets that keep messages apart: the kernel ignores the
+// addresses of what is sent by these, and the server reads it all. Questions for names it
+// answers, what is for other sockets of the session it delivers, and the rest goes nowhere.
+// See datagrams_linux.go for the delivery.
 
 // lookupOf returns what a descriptor of the asker is a socket for names of, or nil.
 func (q *question) lookupOf(fd int) *lookup {
@@ -39,21 +40,26 @@ func (q *question) lookupOf(fd int) *lookup {
 
 // openLookup makes a socket for names; of the flags some are the descriptor's.
 func (q *question) openLookup(domain, flags int) answer {
-	theirs, e := q.lookupEnd(unix.SOCK_SEQPACKET, domain, nil)
+	theirs, l, e := q.lookupEnd(unix.SOCK_SEQPACKET, domain, nil)
 	if e != 0 {
 		return fail(e)
 	}
 	defer unix.Close(theirs)
+	defer l.given.Store(true)
 	_ = unix.SetNonblock(theirs, flags&unix.SOCK_NONBLOCK != 0)
+	if !q.broker.domain.confiner.kernel.GetFD {
+		l.keep(theirs)
+	}
 	return q.give(theirs, flags&unix.SOCK_CLOEXEC)
 }
 
 // lookupEnd makes the end that the asker gets, when a few more have been closed
 // where there are too many.
-func (q *question) lookupEnd(kind, domain int, server []byte) (theirs int, e unix.Errno) {
+func (q *question) lookupEnd(kind, domain int, server []byte) (theirs int, l *lookup, e unix.Errno) {
 	ls := q.broker.domain.confiner.lookups
 	had := ls.take()
 	if !had {
+		ls.sweep()
 		q.rest(func() {
 			for until := time.Now().Add(time.Second); !had && ls.ctx.Err() == nil && time.Now().Before(until); had = ls.take() {
 				time.Sleep(10 * time.Millisecond)
@@ -61,119 +67,21 @@ func (q *question) lookupEnd(kind, domain int, server []byte) (theirs int, e uni
 		})
 	}
 	if !had {
-		return -1, unix.EMFILE
+		return -1, nil, unix.EMFILE
 	}
-	theirs, err := ls.open(kind, domain, server)
+	theirs, l, err := ls.open(kind, domain, server)
 	if err != nil {
 		ls.give()
-		return -1, failed(err).err
+		return -1, nil, failed(err).err
 	}
-	return theirs, 0
-}
-
-// connectLookup connects a socket for names to a server of names, whichever: this one
-// answers. What else UDP is for, there is not.
-func (q *question) connectLookup(l *lookup) answer {
-	raw, family, e := q.address()
-	switch {
-	case e != 0:
-		return fail(e)
-	case l.stream:
-		return fail(unix.EISCONN)
-	case family == unix.AF_UNSPEC:
-		l.asks(nil)
-		return answer{}
-	}
-	return q.datagramTo(l, raw)
-}
-
-// datagramTo judges where the asker would send.
-func (q *question) datagramTo(l *lookup, raw []byte) answer {
-	to, ok := parseInet(raw)
-	if !ok {
-		return fail(unix.EAFNOSUPPORT)
-	}
-	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	if to.Port() == namePort {
-		l.asks(raw)
-		return answer{}
-	}
-	// Programs that have got several addresses connect to each, and send nothing, to
-	// learn which suits them.
-	gate := q.broker.domain.confiner.gate
-	if ip := to.Addr(); to.Port() != 0 && !ip.IsLoopback() && !ip.IsUnspecified() && !gate.Reached(ip) {
-		gate.RefuseDatagram(to)
-	}
-	return fail(unix.ENETUNREACH)
-}
-
-// bindLookup has nothing to do where programs want any address, and refuses others.
-func (q *question) bindLookup() answer {
-	raw, _, e := q.address()
-	if e != 0 {
-		return fail(e)
-	}
-	to, ok := parseInet(raw)
-	if !ok {
-		return fail(unix.EINVAL)
-	}
-	if to.Port() == 0 && to.Addr().Unmap().IsUnspecified() {
-		return answer{}
-	}
-	return q.refuse(unix.EACCES, "receive UDP at "+to.String(), "")
-}
-
-// sendTo comes here with an address. The kernel ignores it on every socket that a
-// command has: it is for the error, and for the answer's sender.
-func (q *question) sendTo() answer {
-	l := q.lookupOf(q.arg(0))
-	if l == nil || l.stream {
-		return answer{run: true}
-	}
-	raw, family, e := q.addressAt(q.args[4], q.arg(5))
-	if e != 0 || family == unix.AF_UNSPEC {
-		return answer{run: true}
-	}
-	a := q.datagramTo(l, raw)
-	if a.err == unix.ENETUNREACH { // nobody sends to find an address
-		if to, _ := parseInet(raw); q.broker.domain.confiner.gate.Reached(to.Addr().Unmap()) {
-			q.broker.domain.confiner.gate.RefuseDatagram(netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
-		}
-	}
-	a.run = a.err == 0
-	return a
-}
-
-// receiveFrom comes here with room for an address, where the kernel will write none
-// for a socket for names. Programs that compare it find the server that they asked.
-func (q *question) receiveFrom() answer {
-	var room [4]byte
-	if l := q.lookupOf(q.arg(0)); l != nil && q.read(q.args[5], room[:]) {
-		q.sender(l, q.args[4], binary.NativeEndian.Uint32(room[:]))
-	}
-	return answer{run: true}
-}
-
-// receiveMessage is receiveFrom for recvmsg(2), whose address is out of the filter's sight.
-func (q *question) receiveMessage() answer {
-	var head [12]byte // of struct msghdr: msg_name and msg_namelen
-	if l := q.lookupOf(q.arg(0)); l != nil && q.read(q.args[1], head[:]) {
-		q.sender(l, binary.NativeEndian.Uint64(head[:]), binary.NativeEndian.Uint32(head[8:]))
-	}
-	return answer{run: true}
-}
-
-func (q *question) sender(l *lookup, to uint64, room uint32) {
-	if from := l.asked(); from != nil && to != 0 {
-		q.write(to, from[:min(uint32(len(from)), room)])
-	}
+	return theirs, l, 0
 }
 
 // ownName and peerName answer for a socket for names as one of the network would:
 // programs that know only those stop at another family.
 func (q *question) ownName() answer {
 	if l := q.lookupOf(q.arg(0)); l != nil {
-		return q.named(inetAddress(l.domain, l.at()))
+		return q.named(inetAddress(l.domain, l.name()))
 	}
 	q.bindAtLast()
 	return answer{run: true}
@@ -181,6 +89,9 @@ func (q *question) ownName() answer {
 
 func (q *question) peerName() answer {
 	if l := q.lookupOf(q.arg(0)); l != nil {
+		if peer := l.connected(); peer.IsValid() {
+			return q.named(inetAddress(l.domain, peer))
+		}
 		server := l.asked()
 		if server == nil {
 			return fail(unix.ENOTCONN)

@@ -48,7 +48,8 @@ func sendDatagrams() error {
 	unspecific := make([]byte, 16)
 	errs := errors.Join(
 		wantErrno("bind", unix.Bind(s, &unix.SockaddrInet4{}), 0),
-		wantErrno("bind to a port", unix.Bind(s, &unix.SockaddrInet4{Port: 5353}), unix.EACCES),
+		wantErrno("bind again", unix.Bind(s, &unix.SockaddrInet4{Port: 5353}), unix.EINVAL),
+		wantErrno("bind to an address of the network", unix.Bind(s, &unix.SockaddrInet4{Port: 5353, Addr: [4]byte{198, 51, 100, 1}}), unix.EACCES),
 		wantErrno("bind to a path", unix.Bind(s, &unix.SockaddrUnix{Name: "s"}), unix.EINVAL),
 		wantErrno("listen", unix.Listen(s, 1), unix.EOPNOTSUPP),
 		wantErrno("connect to a path", unix.Connect(s, &unix.SockaddrUnix{Name: "s"}), unix.EAFNOSUPPORT),
@@ -57,8 +58,7 @@ func sendDatagrams() error {
 		asks(func() error { return unix.Sendto(s, []byte(oneExample), 0, names) }),
 		wantErrno("connect", unix.Connect(s, names), 0),
 		asks(func() error { _, err := unix.Write(s, []byte(oneExample)); return err }),
-		// The kernel does not look at the address.
-		asks(func() error { return unix.Sendmsg(s, []byte(oneExample), nil, elsewhere, 0) }),
+		wantErrno("send a message elsewhere", unix.Sendmsg(s, []byte(oneExample), nil, elsewhere, 0), unix.ENETUNREACH),
 		asks(func() error { // descriptors are refused, or closed
 			if unix.Sendmsg(s, []byte(oneExample), unix.UnixRights(s), nil, 0) == nil {
 				return nil
@@ -85,7 +85,7 @@ func sendDatagrams() error {
 		return err
 	}
 	for _, none := range []string{"no question", "", strings.Repeat("x", maxQuery+1)} {
-		if err := unix.Sendmsg(s, []byte(none), nil, elsewhere, 0); err != nil {
+		if err := unix.Sendmsg(s, []byte(none), nil, names, 0); err != nil {
 			return fmt.Errorf("%.20q: %w", none, err)
 		}
 		// Nothing comes of it, and the socket is as good as before.

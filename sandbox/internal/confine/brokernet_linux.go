@@ -20,7 +20,7 @@ import (
 func (q *question) socket() answer {
 	domain, kind, proto := q.arg(0), q.arg(1)&typeMask, q.arg(2)
 	network := q.broker.domain.confiner.policy.Network
-	if kind == unix.SOCK_DGRAM && q.broker.domain.confiner.gate != nil &&
+	if kind == unix.SOCK_DGRAM && !network &&
 		(domain == unix.AF_INET || domain == unix.AF_INET6) && (proto == 0 || proto == unix.IPPROTO_UDP) {
 		return q.openLookup(domain, q.arg(1))
 	}
@@ -89,8 +89,8 @@ func (q *question) bind() answer {
 		// what it does in bindUnix: nothing.
 		return answer{run: true}
 	}
-	if q.lookupOf(q.arg(0)) != nil {
-		return q.bindLookup()
+	if l := q.lookupOf(q.arg(0)); l != nil {
+		return q.bindLookup(l)
 	}
 	sock, release, e := q.socketOf(q.arg(0))
 	if e != 0 {

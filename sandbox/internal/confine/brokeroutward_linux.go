@@ -77,7 +77,7 @@ func (q *question) connectNames(sock int, raw []byte) answer {
 	if !ok {
 		return fail(unix.EBADF)
 	}
-	theirs, e := q.lookupEnd(unix.SOCK_STREAM, domainOf(sock), raw)
+	theirs, _, e := q.lookupEnd(unix.SOCK_STREAM, domainOf(sock), raw)
 	if e != 0 {
 		return fail(e)
 	}

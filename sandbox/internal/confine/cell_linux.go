@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Program is what an Isolator starts. All paths are those of the host; the
@@ -24,6 +26,8 @@ type Program struct {
 	Terminal bool // stdin becomes the controlling terminal of a session of the program's own
 
 	Cancel <-chan struct{} // closed: a start that takes long is given up
+
+	Bounds proc.Bounds // what it is put under
 }
 
 // A Cell is one program and everything it started, which cannot leave the reaper
@@ -56,12 +60,12 @@ func (i *Isolator) Start(p Program) (*Cell, error) {
 		return nil, errCancelled
 	default:
 	}
-	return i.start(p.Files, p.Cancel, func(r *cellRun) *call { return i.writeProgram(r, p) })
+	return i.start(p.Files, p.Bounds.Group, p.Cancel, func(r *cellRun) *call { return i.writeProgram(r, p) })
 }
 
 // start makes a cell whose leader makes the calls that write writes. The caller
 // holds starting until it needs their results no more.
-func (i *Isolator) start(files [3]uintptr, cancel <-chan struct{}, write func(*cellRun) *call) (*Cell, error) {
+func (i *Isolator) start(files [3]uintptr, group *os.File, cancel <-chan struct{}, write func(*cellRun) *call) (*Cell, error) {
 	k := i.keeper
 	if k.arena.mem == nil {
 		return nil, errors.New("the isolator is closed")
@@ -81,7 +85,11 @@ func (i *Isolator) start(files [3]uintptr, cancel <-chan struct{}, write func(*c
 		closeFiles(notes, told)
 		return nil, unix.E2BIG
 	}
-	err = k.begin(k.fork, k.fork, int(files[0]), int(files[1]), int(files[2]), int(told.Fd()))
+	given := []int{int(files[0]), int(files[1]), int(files[2]), int(told.Fd())}
+	if group != nil {
+		given = append(given, int(group.Fd()))
+	}
+	err = k.begin(k.fork, k.fork, given...)
 	told.Close()
 	if err != nil {
 		notes.Close()

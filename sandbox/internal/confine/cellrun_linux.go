@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A cellRun is what the leader of a new cell does, as calls in the keeper's arena:
@@ -18,7 +20,7 @@ type cellRun struct {
 // writeProgram writes a leader that executes p.
 func (i *Isolator) writeProgram(r *cellRun, p Program) (first *call) {
 	r.exec = r.add(unix.SYS_EXECVE, r.text(p.Path), r.texts(p.Argv), r.texts(p.Env))
-	steps := i.leader(r, p.Dir)
+	steps := append(i.bound(r, p.Bounds), i.leader(r, p.Dir)...)
 	if p.Terminal {
 		i.keeper.enter.nr = unix.SYS_SETSID // only who leads a session takes a terminal
 		steps = append(steps, r.must(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0))
@@ -26,6 +28,27 @@ func (i *Isolator) writeProgram(r *cellRun, p Program) (first *call) {
 	steps = append(steps, r.exec)
 	chain(steps...)
 	return steps[0]
+}
+
+// bound writes how the program's process is put under bounds, which what watches
+// over it in the session is not.
+func (i *Isolator) bound(r *cellRun, b proc.Bounds) (steps []*call) {
+	if b.Group != nil {
+		steps = append(steps, r.must(unix.SYS_WRITE, givenGroup, r.text("0"), 1))
+	}
+	for resource, limit := range b.Limits {
+		steps = append(steps, r.must(unix.SYS_PRLIMIT64, 0, uintptr(resource), pointer(r.arena, i.keeper.lowered(resource, limit)), 0))
+	}
+	return steps
+}
+
+// lowered is a limit, or what the keeper has where that is lower.
+func (k *keeper) lowered(resource int, limit unix.Rlimit) unix.Rlimit {
+	var has unix.Rlimit
+	if unix.Prlimit(k.pid, resource, nil, &has) != nil { // it has ended, and nothing starts
+		return limit
+	}
+	return unix.Rlimit{Cur: min(limit.Cur, has.Cur), Max: min(limit.Max, has.Max)}
 }
 
 // writeReaper sets down what a reaper does, in memory of which each has a copy of

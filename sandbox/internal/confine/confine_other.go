@@ -89,6 +89,7 @@ type Isolation struct {
 	Files     map[string]string
 	Guard     bool
 	Gate      *network.Gate
+	MaxMemory int64
 }
 
 // An Isolator does not exist here: NewIsolator always fails.

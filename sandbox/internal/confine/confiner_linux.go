@@ -17,27 +17,28 @@ import (
 // A Confiner holds one policy in the form the kernel takes. It is safe for
 // concurrent use.
 type Confiner struct {
-	policy  Policy
-	kernel  features
-	ruleset int // Landlock's, for commands; -1 without Landlock
-	outer   int // Landlock's, for watchers, shared by all; -1 where signals are not scoped
-	filter  []unix.SockFilter
-	writes  []string // the writable roots, links resolved
-	ports   listeners
-	names   abstractNames
-	sockets socketLocks
-	ipc     ipcObjects
-	spares  *spares
-	seats   seats
-	gate    gate          // nil for none
-	lookups *lookups      // nil without a gate
-	waits   chan struct{} // the connects that wait for the other side
-	pending chan struct{} // those that no command waits for
-	given   givenTerminals
-	nowhere atomic.Bool  // some socket waits for its port, see bindNowhere
-	held    atomic.Int32 // the listening sockets that the broker holds too
-	status  func() Status
-	proven  atomic.Bool // the signal scope holds
+	policy   Policy
+	kernel   features
+	ruleset  int // Landlock's, for commands; -1 without Landlock
+	outer    int // Landlock's, for watchers, shared by all; -1 where signals are not scoped
+	filter   []unix.SockFilter
+	writes   []string // the writable roots, links resolved
+	ports    listeners
+	names    abstractNames
+	sockets  socketLocks
+	ipc      ipcObjects
+	spares   *spares
+	seats    seats
+	gate     gate          // nil for none
+	lookups  *lookups      // what commands get for UDP sockets; nil where the network is open
+	waits    chan struct{} // the connects that wait for the other side
+	pending  chan struct{} // those that no command waits for
+	receives chan struct{} // the receives of datagrams that wait
+	given    givenTerminals
+	nowhere  atomic.Bool  // some socket waits for its port, see bindNowhere
+	held     atomic.Int32 // the listening sockets that the broker holds too
+	status   func() Status
+	proven   atomic.Bool // the signal scope holds
 
 	mu      sync.Mutex
 	domains map[*Domain]bool // started and not yet finished
@@ -55,7 +56,8 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 		defer p.Close()
 	}
 	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.written(),
-		seats: newSeats(), waits: make(chan struct{}, waitingConnects), pending: make(chan struct{}, pendingConnects)}
+		seats: newSeats(), waits: make(chan struct{}, waitingConnects), pending: make(chan struct{}, pendingConnects),
+		receives: make(chan struct{}, waitingReceives)}
 	c.kernel = probe().without(without)
 	c.status = sync.OnceValue(c.selfTest)
 	if c.kernel.Landlock == 0 {
@@ -82,8 +84,11 @@ func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
 // pass makes the filter, which depends on whether there is a gate.
 func (c *Confiner) pass(g gate) {
 	o := c.kernel.filterOptions(c.policy.Network)
-	if v, ok := g.(*network.Gate); (!ok || v != nil) && o.broker && !c.policy.Network {
-		c.gate, c.lookups, o.gate = g, newLookups(g, c.seats), true
+	if o.datagrams {
+		if v, ok := g.(*network.Gate); !ok || v != nil {
+			c.gate = g
+		}
+		c.lookups = newLookups(c.gate, c.seats)
 	}
 	c.filter = buildFilter(o)
 }

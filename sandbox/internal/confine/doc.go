@@ -21,11 +21,15 @@
 // a broker in the server, which does what is allowed itself, on its own copy of
 // the argument; the command never executes the call, so there is nothing to race.
 //
-// Behind a gate (package network) TCP connects go where it admits them. A UDP socket
-// names its target in every send, out of the broker's sight, so commands get none: what
-// they get for it is one end of a pair of Unix sockets, by which all that they send comes
-// to the server, and questions for names are answered. A TCP connect to port 53 ends
-// there too.
+// Behind a gate (package network) TCP connects go where it admits them, and one to port
+// 53 ends at the server, which answers questions for names.
+//
+// A UDP socket names its target in every send, out of the broker's sight, so commands get
+// none, unless the network is open: what they get for it is one end of a pair of Unix
+// sockets, by which all that they send comes to the server. It answers questions for
+// names, and delivers what is for other sockets of the session (datagrams_linux.go); the
+// rest goes nowhere. What a command receives with its sender's address, the broker
+// receives for it.
 //
 // # Namespaces
 //

@@ -82,7 +82,6 @@ func (d *Domain) run(start func() (int, error)) (err error) {
 	}
 	<-ran
 	if err == nil {
-		proc.Reserve(d.leader)
 		p, _ := proc.Read(d.leader) // which is there until the caller of Start collects it
 		d.born = p.Born
 		d.started.Store(true)

@@ -73,7 +73,8 @@ func probeNames() []string {
 	var names []string
 	for name := range probeTable {
 		if !slices.Contains([]string{"attack", "inherited", "random", "bindfirst", "steer", "disconnect", "dial", "pidfd-own", "terminals", "connects", "hang", "loopback", "watchers", "subvolume", "late", "late-queue",
-			"ask", "write-long", "fill", "patient", "pending", "full", "usurp", "both", "by-name", "reach", "names", "datagrams", "options", "crowd"}, name) { // they have tests of their own
+			"ask", "write-long", "fill", "patient", "pending", "full", "usurp", "both", "by-name", "reach", "names", "datagrams", "options", "crowd",
+			"udp-echo", "udp-ask", "udp-greet", "udp-out", "pairs"}, name) { // they have tests of their own
 			names = append(names, name)
 		}
 	}
@@ -101,9 +102,20 @@ func scene(t *testing.T, p place) []string {
 	return append(systemV(t),
 		"PROBE_POSIX_QUEUE="+queue, fmt.Sprintf("PROBE_NETLINK=%d", netlinkPort(t)),
 		"PROBE_OUTSIDE="+p.outside, "PROBE_SOCK="+sock, "PROBE_ABSTRACT="+abstract,
-		"PROBE_TCP="+serve(t, "tcp", "127.0.0.1:0"),
+		"PROBE_TCP="+serve(t, "tcp", "127.0.0.1:0"), "PROBE_OWN="+anOwnAddress(),
 		fmt.Sprintf("PROBE_VICTIM=%d", bystander(t, "")), fmt.Sprintf("PROBE_SERVER=%d", os.Getpid()),
 	)
+}
+
+// anOwnAddress is an address of this machine that is not loopback's, or nothing.
+func anOwnAddress() string {
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String()
+		}
+	}
+	return ""
 }
 
 // netlinkPort is the address of a netlink socket of another program.

@@ -15,12 +15,12 @@ const (
 
 // filterOptions are what the rules depend on.
 type filterOptions struct {
-	network  bool // the network is open
-	gate     bool // some of the network is reached by names
-	broker   bool // there is a listener; without one, brokered calls are refused
-	inject   bool // sockets are made by the broker (it cannot duplicate them)
-	scoped   bool // Landlock confines signals
-	truncate bool // Landlock confines truncation
+	network   bool // the network is open
+	datagrams bool // UDP sockets are the broker's
+	broker    bool // there is a listener; without one, brokered calls are refused
+	inject    bool // sockets are made by the broker (it cannot duplicate them)
+	scoped    bool // Landlock confines signals
+	truncate  bool // Landlock confines truncation
 }
 
 // buildFilter returns the filter of commands, with ownThread still open.
@@ -140,14 +140,15 @@ func socketRules(o filterOptions) []rule {
 	}
 	rules := []rule{
 		{nr: unix.SYS_SOCKET, clauses: clauses, otherwise: retNotify},
-		pairRule(unix.SOCK_STREAM, unix.SOCK_SEQPACKET),
+		datagramPairRule(o),
 		fastOpen(unix.SYS_SENDTO, 3), fastOpen(unix.SYS_SENDMSG, 2), fastOpen(unix.SYS_SENDMMSG, 3),
 	}
-	if o.gate { // with an address: of use on sockets for names
+	if o.datagrams { // with an address, and what may have one out of a filter's sight
 		addressed := clause{when: []cond{{arg: 4, val: 0, not: true}}, then: retNotify}
 		rules[2].clauses = append(rules[2].clauses, addressed)
 		rules = append(rules, rule{nr: unix.SYS_RECVFROM, otherwise: retAllow, clauses: []clause{addressed}})
-		rules = append(rules, all(retNotify, unix.SYS_RECVMSG, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME)...)
+		rules[3].otherwise, rules[4].otherwise = retNotify, retNotify
+		rules = append(rules, all(retNotify, unix.SYS_RECVMSG, unix.SYS_RECVMMSG, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME)...)
 	}
 	return rules
 }
@@ -159,6 +160,17 @@ func pairRule(types ...uint32) rule {
 	for _, kind := range types {
 		r.clauses = append(r.clauses, clause{then: retAllow, when: []cond{
 			{arg: 0, val: unix.AF_UNIX}, {arg: 1, mask: typeMask, val: kind}}})
+	}
+	return r
+}
+
+// datagramPairRule has the broker make pairs of Unix datagram sockets: an end of a real
+// one sends anywhere.
+func datagramPairRule(o filterOptions) rule {
+	r := pairRule(unix.SOCK_STREAM, unix.SOCK_SEQPACKET)
+	if o.broker {
+		r.clauses = append(r.clauses, clause{then: retNotify, when: []cond{
+			{arg: 0, val: unix.AF_UNIX}, {arg: 1, mask: typeMask, val: unix.SOCK_DGRAM}, {arg: 2, val: 0}}})
 	}
 	return r
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/netlink"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
@@ -151,7 +152,7 @@ func (g *gateway) proof(own Check, beyond unix.Errno) Check {
 // bothFamilies adds a rule to a namespace for each family, or takes them back.
 func (g *gateway) bothFamilies(n func(routeRule) error, s routeRule) (err error) {
 	for f := range g.families {
-		s.family = familyOf(wayHere[f])
+		s.family = netlink.Family(wayHere[f])
 		err = cmp.Or(err, n(s))
 	}
 	return err

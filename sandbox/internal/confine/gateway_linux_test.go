@@ -159,7 +159,7 @@ func TestGateway(t *testing.T) {
 		{"names 8.8.8.8:53 allowed.example", "198.51.100.7"},
 		{"names-by 8.8.4.4:53 allowed.example", "198.51.100.7"},
 		{"names [2001:4860:4860::8888]:53 allowed.example", "198.51.100.7"},
-		{"names 8.8.8.8:53 evil.example", "RCodeRefused"},
+		{"names 8.8.8.8:53 evil.example", "RCodeNameError"},
 		{"tcp 198.51.100.7:443", "hello from 198.51.100.7:443"},
 		{"tcp 198.51.100.7:80", "hello from 198.51.100.7:80"},
 		{"tcp 198.51.100.7:8080", "ENETUNREACH"},

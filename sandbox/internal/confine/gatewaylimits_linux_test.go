@@ -152,8 +152,8 @@ func TestGatewayNamesGoOn(t *testing.T) {
 	p := newPlace(t)
 	i, _ := p.gated(t, &internet{}, "*.slow.example")
 	p.wantVisits(t, i, [][2]string{
-		{"flooded 8.8.8.8:53", "RCodeRefused"},
-		{"held 8.8.8.8:53", "RCodeRefused"},
+		{"flooded 8.8.8.8:53", "RCodeNameError"},
+		{"held 8.8.8.8:53", "RCodeNameError"},
 	})
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/netlink"
 )
 
 // The two ends of the way out of a session have the same name in their namespaces:
@@ -241,7 +243,7 @@ func (v view) layNameServers(text string) error {
 func (w *wayMaker) rules() error {
 	err := w.setting("ipv4/conf/"+wayName+"/forwarding", "1")
 	for _, f := range w.families {
-		family := familyOf(wayHere[f])
+		family := netlink.Family(wayHere[f])
 		for _, protocol := range []uint8{unix.IPPROTO_UDP, unix.IPPROTO_TCP} {
 			s := routeRule{family: family, order: orderNames, protocol: protocol, port: namePort, table: nameTable}
 			err = cmp.Or(err, w.commands.addRouteRule(s))

@@ -28,6 +28,8 @@ type Isolation struct {
 	// nil for none. The policy's network is not open then.
 	Gate *network.Gate `json:"-"`
 
+	MaxMemory int64 // what each of its file systems in memory may hold at most; 0: what is usual
+
 	Sockets []string // paths of sockets of the machine; set by NewIsolator
 	Gateway bool     // whether there is a Gate; set by NewIsolator
 	Names   string   // what /etc/resolv.conf says then, "" for what it is; set by NewIsolator
@@ -42,6 +44,7 @@ type Isolator struct {
 	keeper    *keeper
 	procs     procDir     // the processes in the namespaces
 	terminals int         // the directory that shows its terminals
+	memory    []int       // the file systems in memory that are its own
 	files     unix.Rlimit // how many files commands may open
 	status    func() Status
 	locks     *gitLocks // nil for none
@@ -126,6 +129,7 @@ func (i *Isolator) furnish(in Isolation) (err error) {
 	if err := i.openTerminals(root); err != nil {
 		return err
 	}
+	i.openMemory(root)
 	ruleset := -1
 	if i.kernel.Landlock > 0 {
 		if ruleset, err = i.landlock(root); err != nil {
@@ -195,6 +199,10 @@ func (i *Isolator) release() {
 	i.still.Lock()
 	defer i.still.Unlock()
 	i.procs.close()
+	for _, fd := range i.memory {
+		unix.Close(fd)
+	}
+	i.memory = nil
 	if i.terminals >= 0 {
 		unix.Close(i.terminals)
 		i.terminals = -1

@@ -46,9 +46,10 @@ const (
 	givenOut
 	givenErr
 	givenNotes
+	givenGroup
 )
 
-var givenSpace = unix.CmsgSpace(givenNotes * 4)
+var givenSpace = unix.CmsgSpace(givenGroup * 4)
 
 // newKeeper makes namespaces and their keeper, whose root is still the machine's.
 func newKeeper(spaces uintptr) (*keeper, error) {

@@ -44,7 +44,7 @@ func (f features) without(m missing) features {
 }
 
 func (f features) filterOptions(network bool) filterOptions {
-	return filterOptions{network: network, broker: f.Broker, inject: f.Broker && !f.GetFD,
+	return filterOptions{network: network, broker: f.Broker, datagrams: f.Broker && !network, inject: f.Broker && !f.GetFD,
 		scoped: f.scoped(), truncate: f.Landlock >= 3}
 }
 

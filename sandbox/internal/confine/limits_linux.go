@@ -37,12 +37,22 @@ var reserveThreads = sync.OnceFunc(func() { _ = makeThreads(threadReserve) })
 // memory may fill.
 const memoryShare = 8
 
-// memorySize is the size of such a file system, as an option of its mount. What is
-// in it counts as nobody's, so the kernel would end whoever else has much.
-func memorySize() string {
+// memorySize is the size of such a file system, as an option of its mount: a part of
+// the memory, and most where that is asked for. What is in it counts as nobody's, so
+// the kernel would end whoever else has much.
+func memorySize(most int64) string {
+	size := memoryPart()
+	if most > 0 {
+		size = min(size, uint64(most))
+	}
+	return fmt.Sprintf("size=%d", size)
+}
+
+// memoryPart is the part of the memory that each file system may fill.
+func memoryPart() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
-		return "size=64m"
+		return 64 << 20
 	}
 	size := uint64(info.Totalram) * uint64(info.Unit)
 	for _, name := range memoryLimitFiles() {
@@ -51,7 +61,7 @@ func memorySize() string {
 			size = min(size, limit)
 		}
 	}
-	return fmt.Sprintf("size=%d", size/memoryShare)
+	return size / memoryShare
 }
 
 // memoryLimitFiles are where the limits of this process's control groups stand,

@@ -105,7 +105,7 @@ func beBombedServer(p place) {
 // what does not fit is refused to the command.
 func TestMemoryIsShared(t *testing.T) {
 	p := newPlace(t)
-	if size := memorySize(); size == "size=0" || !strings.HasPrefix(size, "size=") {
+	if size := memorySize(0); size == "size=0" || !strings.HasPrefix(size, "size=") {
 		t.Fatal(size)
 	}
 	var info unix.Sysinfo_t

@@ -6,14 +6,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 const (
@@ -32,7 +38,7 @@ const (
 // that are idle hold no thread, and a read takes a seat: what a command sends along
 // with a message is closed with it, which can take as long as the command likes.
 type lookups struct {
-	gate   gate
+	gate   gate // nil: names have no addresses
 	seats  seats
 	budget *budget
 	busy   chan struct{}
@@ -42,6 +48,7 @@ type lookups struct {
 	held  int // sockets, under the budget's lock
 	mu    sync.Mutex
 	byIno map[uint64]*lookup // by the inode of the commands' end
+	ports map[uint16][]*lookup
 }
 
 // A budget is of the descriptors that sockets for names take, for all sessions.
@@ -89,33 +96,50 @@ type lookup struct {
 	conn   syscall.RawConn
 	work   sync.WaitGroup // answers
 
-	mu     sync.Mutex
-	server []byte // the address that was last asked
+	routing atomic.Bool   // something that the command has sent is at hand
+	given   atomic.Bool   // the command has its end
+	arrived chan struct{} // something may be there to receive
+
+	mu      sync.Mutex
+	server  []byte         // the address of the server of names that was last asked
+	local   netip.AddrPort // where others of the session find it
+	peer    netip.AddrPort // of the session, to which it is connected
+	queue   []datagram
+	queued  int // bytes
+	pumping bool
+	from    []byte // the sender of what the command receives next
+	end     int    // the command's end, where it cannot be had from the command; else -1
+	over    bool
 }
 
 func newLookups(g gate, s seats) *lookups {
-	ls := &lookups{gate: g, seats: s, budget: lookupBudget(), busy: make(chan struct{}, maxAnswers), byIno: map[uint64]*lookup{}}
+	ls := &lookups{gate: g, seats: s, budget: lookupBudget(), busy: make(chan struct{}, maxAnswers), byIno: map[uint64]*lookup{}, ports: map[uint16][]*lookup{}}
 	ls.ctx, ls.end = context.WithCancel(context.Background())
 	return ls
 }
 
 // open makes one, whose place the caller has taken, and returns the commands' end.
-func (ls *lookups) open(kind, domain int, server []byte) (theirs int, err error) {
+func (ls *lookups) open(kind, domain int, server []byte) (theirs int, l *lookup, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return -1, err
+		return -1, nil, err
 	}
 	theirs, ours := pair[0], pair[1]
 	var st unix.Stat_t
 	if err := unix.Fstat(theirs, &st); err != nil {
 		unix.Close(theirs)
 		unix.Close(ours)
-		return -1, err
+		return -1, nil, err
 	}
 	_ = unix.SetsockoptInt(ours, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) // since 6.16: no descriptors come along
-	_ = unix.SetsockoptInt(ours, unix.SOL_SOCKET, unix.SO_SNDBUF, ownBuffer)
-	l := &lookup{of: ls, ino: st.Ino, stream: kind == unix.SOCK_STREAM, domain: domain, server: server,
-		file: os.NewFile(uintptr(ours), "lookup")}
+	stream := kind == unix.SOCK_STREAM
+	buffer := pairBuffer
+	if stream {
+		buffer = ownBuffer
+	}
+	_ = unix.SetsockoptInt(ours, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer)
+	l = &lookup{of: ls, ino: st.Ino, stream: stream, domain: domain, server: server, end: -1,
+		arrived: make(chan struct{}, 1), file: os.NewFile(uintptr(ours), "lookup")}
 	l.conn, _ = l.file.SyscallConn() // fails for closed files only
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -124,7 +148,7 @@ func (ls *lookups) open(kind, domain int, server []byte) (theirs int, err error)
 	if ls.ctx.Err() != nil {
 		l.hangUp()
 	}
-	return theirs, nil
+	return theirs, l, nil
 }
 
 func (ls *lookups) none() bool {
@@ -139,6 +163,64 @@ func (ls *lookups) find(ino uint64) *lookup {
 	return ls.byIno[ino]
 }
 
+// keep keeps the command's end, which the broker needs to receive for it.
+func (l *lookup) keep(theirs int) {
+	end, err := unix.FcntlInt(uintptr(theirs), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return // nothing can be received with an address, then
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end = end
+}
+
+// sweep lets go of the commands' ends that no command has any more, so that those find
+// their end that the server has.
+func (ls *lookups) sweep() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	var had map[uint64]bool
+	for ino, l := range ls.byIno {
+		l.mu.Lock()
+		if l.end >= 0 && l.given.Load() {
+			if had == nil {
+				had = socketsOfOthers()
+			}
+			if !had[ino] {
+				unix.Close(l.end)
+				l.end = -1
+			}
+		}
+		l.mu.Unlock()
+	}
+}
+
+// socketsOfOthers are the inodes of the sockets that processes have beside this one.
+func socketsOfOthers() map[uint64]bool {
+	inodes := map[uint64]bool{}
+	for _, p := range proc.All() {
+		if p.PID == os.Getpid() {
+			continue
+		}
+		fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
+		for _, fd := range fds {
+			var ino uint64
+			link, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.PID, fd.Name()))
+			if _, err := fmt.Sscanf(link, "socket:[%d]", &ino); err == nil {
+				inodes[ino] = true
+			}
+		}
+	}
+	return inodes
+}
+
+// leaving reports whether a socket that has a port has lost its last command.
+func (ls *lookups) leaving(port uint16) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return slices.ContainsFunc(ls.ports[port], (*lookup).isOver)
+}
+
 // close answers nothing any more.
 func (ls *lookups) close() {
 	ls.end()
@@ -149,11 +231,26 @@ func (ls *lookups) close() {
 	}
 }
 
-// asks notes whom the command means to ask.
-func (l *lookup) asks(server []byte) {
+// connect notes whom the command means from now on: a server of names, another socket of
+// the session, or with neither nobody. What it has sent before is not for them.
+func (l *lookup) connect(server []byte, peer netip.AddrPort) {
+	if l.asked() != nil || l.connected().IsValid() {
+		for until := time.Now().Add(time.Second); l.unread() && time.Now().Before(until); {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.server = server
+	l.server, l.peer = server, peer
+}
+
+// unread reports whether the command has sent what was not yet looked at.
+func (l *lookup) unread() (unread bool) {
+	_ = l.conn.Control(func(fd uintptr) {
+		n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		unread = err == nil && n > 0
+	})
+	return unread || l.routing.Load()
 }
 
 func (l *lookup) asked() []byte {
@@ -162,22 +259,25 @@ func (l *lookup) asked() []byte {
 	return l.server
 }
 
-// at is the address that the command's end would have: of loopback, as the server
-// that answers is here, and none before one is asked.
-func (l *lookup) at() netip.AddrPort {
-	var ip netip.Addr
-	switch to, ok := parseInet(l.asked()); {
-	case !ok && l.domain == unix.AF_INET:
-		ip = netip.IPv4Unspecified()
-	case !ok:
-		ip = netip.IPv6Unspecified()
-	case to.Addr().Unmap().Is4():
-		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	default:
-		ip = netip.IPv6Loopback()
+// name is the address that the command's end would have. A stream's is of loopback, as
+// the server that answers is here.
+func (l *lookup) name() netip.AddrPort {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to, asks := parseInet(l.server)
+	switch {
+	case l.stream && asks:
+		return netip.AddrPortFrom(loopbackLike(to.Addr()), uint16(firstPort+l.ino%portCount))
+	case l.local.IsValid() && l.local.Addr().IsUnspecified() && asks:
+		return netip.AddrPortFrom(loopbackLike(to.Addr()), l.local.Port())
+	case l.local.IsValid() && l.local.Addr().IsUnspecified() && l.peer.IsValid():
+		return netip.AddrPortFrom(loopbackLike(l.peer.Addr()), l.local.Port())
+	case l.local.IsValid():
+		return l.local
+	case l.domain == unix.AF_INET:
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	}
-	const first, count = 32768, 28232
-	return netip.AddrPortFrom(ip, uint16(first+l.ino%count))
+	return netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
 }
 
 // hangUp has everybody who reads or writes here find the end.
@@ -191,9 +291,7 @@ func (l *lookup) serve() {
 	} else {
 		l.serveDatagrams()
 	}
-	l.of.mu.Lock()
-	delete(l.of.byIno, l.ino)
-	l.of.mu.Unlock()
+	l.of.release(l)
 	l.hangUp()
 	l.work.Wait()
 	leave := l.of.seats.take()
@@ -202,27 +300,45 @@ func (l *lookup) serve() {
 	l.of.give()
 }
 
-// serveDatagrams answers several questions at once, until the command has closed its
-// end. What is no question gets no answer, as of a server of names.
+// serveDatagrams takes what a command sends without an address, until it has closed its
+// end: questions for names, and what is for the socket that it is connected to.
 func (l *lookup) serveDatagrams() {
-	buf := make([]byte, maxQuery+1)
+	buf := make([]byte, maxUDP+1)
 	for {
 		n, err := l.Read(buf)
 		if err != nil {
 			return
 		}
-		if n == 0 || n > maxQuery {
+		if n > maxUDP {
+			l.routing.Store(false)
 			continue
 		}
-		query := bytes.Clone(buf[:n])
-		l.of.busy <- struct{}{}
-		l.work.Go(func() {
-			defer func() { <-l.of.busy }()
-			if reply := l.answer(query, maxDatagram); reply != nil && !l.write(reply) {
-				l.hangUp()
-			}
-		})
+		if server := l.asked(); server != nil {
+			l.of.busy <- struct{}{}
+			l.answerLater(bytes.Clone(buf[:n]), server)
+		} else if to := l.connected(); to.IsValid() {
+			l.forward(to, bytes.Clone(buf[:n]))
+		}
+		l.routing.Store(false)
 	}
+}
+
+// answerLater answers a question beside others; the caller has taken a place for it.
+// What is no question gets no answer, as of a server of names.
+func (l *lookup) answerLater(query, server []byte) {
+	done := func() { <-l.of.busy }
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over || len(query) == 0 || len(query) > maxQuery {
+		done()
+		return
+	}
+	l.work.Go(func() {
+		defer done()
+		if reply := l.answer(query, maxDatagram); reply != nil {
+			l.deliver(datagram{from: server, data: reply})
+		}
+	})
 }
 
 // serveStream answers one question after the other, each with its length before it.
@@ -256,6 +372,9 @@ func (l *lookup) serveStream() {
 func (l *lookup) answer(query []byte, size int) []byte {
 	ctx, cancel := context.WithTimeout(l.of.ctx, answerWithin)
 	defer cancel()
+	if l.of.gate == nil {
+		return network.AnswerNone(query, size)
+	}
 	reply := l.of.gate.Answer(ctx, query, size)
 	if len(reply) > 1<<16-1 {
 		return nil
@@ -277,6 +396,8 @@ func (l *lookup) write(reply []byte) bool {
 func (l *lookup) Read(b []byte) (n int, err error) {
 	failed := l.conn.Read(func(fd uintptr) bool {
 		defer l.of.seats.take()()
+		l.routing.Store(true)
+		defer func() { l.routing.Store(err == nil && !l.stream) }()
 		err = ignoringEINTR(func() (err error) { n, err = unix.Read(int(fd), b); return err })
 		return err != unix.EAGAIN
 	})

@@ -114,7 +114,7 @@ func (v view) shareMemory(p Policy) error {
 		g := grant{write: place.Write || named.grants[place.Path].write, kind: place.Kind, from: place.Path, id: id}
 		named.grants[place.Path], v.grants[place.Path] = g, g
 	}
-	if err := mountTmpfs(shm); err != nil {
+	if err := v.mountTmpfs(shm); err != nil {
 		return err
 	}
 	return named.bindAll()

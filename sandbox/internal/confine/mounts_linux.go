@@ -28,7 +28,7 @@ func arrange(in Isolation) error {
 	if err := enterEmptyRoot("/proc"); err != nil {
 		return err
 	}
-	v := view{grants: map[string]grant{}, links: map[string]string{}}
+	v := view{grants: map[string]grant{}, links: map[string]string{}, memory: in.MaxMemory}
 	v.collect(in.Policy, in.Files)
 	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.shareMemory(in.Policy) }, func() error { return v.coverSockets(append(in.Sockets, v.sockets(in.Policy)...)) }, v.lay(in.Files), v.link, mountProc,
 		func() error { return v.layNameServers(in.Names) }, func() error { return guardWorkspace(in) }, leaveOldRoot}
@@ -71,6 +71,7 @@ func leaveOldRoot() error {
 type view struct {
 	grants map[string]grant
 	links  map[string]string
+	memory int64 // see [Isolation]
 }
 
 // A grant is one path of the machine.
@@ -135,7 +136,7 @@ func (v view) temporary() error {
 	if _, granted := v.grants["/tmp"]; granted {
 		return nil
 	}
-	return mountTmpfs("/tmp")
+	return v.mountTmpfs("/tmp")
 }
 
 // bindAll shows the granted paths, outer ones first. A path below another one
@@ -325,11 +326,11 @@ func unescape(path string) string {
 }
 
 // mountTmpfs gives commands a file system in memory to write in.
-func mountTmpfs(path string) error {
+func (v view) mountTmpfs(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,"+memorySize()); err != nil {
+	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,"+memorySize(v.memory)); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil

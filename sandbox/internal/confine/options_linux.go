@@ -68,8 +68,8 @@ func optionRules(o filterOptions) []rule {
 	} else { // what a netlink socket can be told concerns itself
 		set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: unix.SOL_NETLINK}}, then: retAllow})
 	}
-	if o.gate {
-		// Which of these a socket for names has to accept is the broker's to know.
+	if o.datagrams {
+		// Which of these a datagram socket has to accept is the broker's to know.
 		for _, level := range datagramLevels {
 			set.clauses = append(set.clauses, clause{when: []cond{{arg: 1, val: level}}, then: retNotify})
 		}
@@ -84,7 +84,7 @@ func optionRules(o filterOptions) []rule {
 // datagramLevels are those of the options that programs set for UDP.
 var datagramLevels = []uint32{unix.IPPROTO_IP, unix.IPPROTO_IPV6, unix.IPPROTO_UDP}
 
-// setOption comes here for these behind a gate. A socket for names accepts them all,
+// setOption comes here for these. A datagram socket accepts them all,
 // because programs insist, and heeds none. For others it is what the filter says.
 func (q *question) setOption() answer {
 	if q.lookupOf(q.arg(0)) != nil {

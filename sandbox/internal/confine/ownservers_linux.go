@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/netlink"
 )
 
 // servers are the addresses on which this program listens. No command may
@@ -91,7 +93,7 @@ func isLocal(raw []byte) bool {
 	if len(raw) >= unix.SizeofSockaddrInet6 {
 		link = binary.NativeEndian.Uint32(raw[24:])
 	}
-	switch kind, err := routeKind(to.Addr().Unmap(), link); {
+	switch kind, err := netlink.RouteKind(to.Addr().Unmap(), link); {
 	case err == nil:
 		return kind == unix.RTN_LOCAL || kind == unix.RTN_ANYCAST || kind == unix.RTN_BROADCAST
 	case err == unix.ENETUNREACH || err == unix.EHOSTUNREACH:

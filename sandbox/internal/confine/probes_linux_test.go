@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -180,17 +181,17 @@ var probeTable = map[string]escape{
 	"abstract-by-longer":     {try: func() error { return posing(unix.SOCK_STREAM, append(abstractAddress(), "\x00x"...)) }},
 	"abstract-by-other-kind": {try: func() error { return posing(unix.SOCK_SEQPACKET, abstractAddress()) }},
 	"netlink-connect": {try: func() error {
-		return netlink(unix.Connect, unix.SockaddrNetlink{Pid: uint32(number("PROBE_NETLINK"))})
+		return steerNetlink(unix.Connect, unix.SockaddrNetlink{Pid: uint32(number("PROBE_NETLINK"))})
 	}, root: true},
-	"netlink-group": {try: func() error { return netlink(unix.Connect, unix.SockaddrNetlink{Groups: 1}) }, root: true},
+	"netlink-group": {try: func() error { return steerNetlink(unix.Connect, unix.SockaddrNetlink{Groups: 1}) }, root: true},
 	"netlink-bind": {try: func() error { // a group that only administrators may listen to
-		return netlink(unix.Bind, unix.SockaddrNetlink{Groups: 1 << (unix.RTNLGRP_IPV4_MROUTE_R - 1)})
+		return steerNetlink(unix.Bind, unix.SockaddrNetlink{Groups: 1 << (unix.RTNLGRP_IPV4_MROUTE_R - 1)})
 	}, root: true},
 	"tcp":          {try: dialTo("tcp", "PROBE_TCP")},
 	"tcp6-mapped":  {try: tcpMapped},
 	"tcp-listen":   {try: listenEverywhere},
 	"tcp-autobind": {try: autobind},
-	"udp":          {try: func() error { return sendTo(inet("PROBE_TCP"), unix.AF_INET, unix.SOCK_DGRAM) }},
+	"udp":          {try: sendUDP}, // on loopback it comes to the session's own: TestDatagramsStayInside
 	"fast-open":    {try: fastOpen},
 	"mptcp":        {try: socketOnly(unix.AF_INET, unix.SOCK_STREAM, protoMPTCP)},
 	"raw":          {try: socketOnly(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), root: true},
@@ -343,7 +344,21 @@ func unixPair(name string) error {
 	if err != nil {
 		return err
 	}
-	return exists(unix.Sendto(p[0], []byte("x"), 0, &unix.SockaddrUnix{Name: name}), unix.EISCONN)
+	if err := unix.Sendto(p[0], []byte("x"), 0, &unix.SockaddrUnix{Name: name}); err != nil {
+		return err
+	}
+	if n, _, err := unix.Recvfrom(p[1], make([]byte, 1), unix.MSG_DONTWAIT); err == nil && n == 1 {
+		return errors.New("it came to the other end")
+	}
+	return nil
+}
+
+func sendUDP() error {
+	at, err := netip.ParseAddr(os.Getenv("PROBE_OWN"))
+	if err != nil {
+		return err
+	}
+	return sendTo(&unix.SockaddrInet4{Addr: at.As4(), Port: 9}, unix.AF_INET, unix.SOCK_DGRAM)
 }
 
 func tcpMapped() error {

@@ -119,8 +119,8 @@ func posing(kind int, at []byte) error {
 	return dialTo("unix", "PROBE_ABSTRACT")()
 }
 
-// netlink gives a netlink socket an address, or a peer.
-func netlink(call func(int, unix.Sockaddr) error, at unix.SockaddrNetlink) error {
+// steerNetlink gives a netlink socket an address, or a peer.
+func steerNetlink(call func(int, unix.Sockaddr) error, at unix.SockaddrNetlink) error {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err

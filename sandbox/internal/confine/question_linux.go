@@ -43,6 +43,7 @@ var handlers = func() map[int32]func(*question) answer {
 		unix.SYS_SOCKET: (*question).socket, unix.SYS_BIND: (*question).bind,
 		unix.SYS_LISTEN: (*question).listen, unix.SYS_CONNECT: (*question).connect,
 		unix.SYS_SENDTO: (*question).sendTo, unix.SYS_RECVFROM: (*question).receiveFrom, unix.SYS_RECVMSG: (*question).receiveMessage,
+		unix.SYS_SENDMSG: (*question).sendMessage, unix.SYS_SENDMMSG: (*question).sendMessages, unix.SYS_RECVMMSG: (*question).receiveMessages, unix.SYS_SOCKETPAIR: (*question).pair,
 		unix.SYS_GETSOCKNAME: (*question).ownName, unix.SYS_GETPEERNAME: (*question).peerName, unix.SYS_SETSOCKOPT: (*question).setOption,
 		unix.SYS_OPENAT: func(q *question) answer { return q.open(q.args[1], q.arg(2)) },
 		unix.SYS_KILL:   (*question).kill, unix.SYS_PIDFD_SEND_SIGNAL: (*question).pidfdSignal,

@@ -40,9 +40,9 @@ func (c *Confiner) selfTest() Status {
 	s := Status{Tier: Threads, LandlockABI: c.kernel.Landlock, Broker: c.kernel.Broker, Injected: c.kernel.Broker && !c.kernel.GetFD}
 	canary, cleanup := canaryFile(c.policy)
 	defer cleanup()
-	// Behind a gate what commands get for a UDP socket is none, but they do get it.
+	// What commands get for a UDP socket is none, but they do get it.
 	family, forbidden := unix.AF_INET, "a UDP socket"
-	if c.gate != nil {
+	if c.lookups != nil {
 		family, forbidden = unix.AF_UNIX, "a Unix datagram socket"
 	}
 	free, err := probeOutside(canary, family)

@@ -121,7 +121,7 @@ func (i *Isolator) probe(canary string, port int) (p probes, kill Check, err err
 	i.keeper.starting.Lock()
 	defer i.keeper.starting.Unlock()
 	var calls cellProbe
-	c, err := i.start([3]uintptr{null.Fd(), null.Fd(), null.Fd()}, nil, func(r *cellRun) (first *call) {
+	c, err := i.start([3]uintptr{null.Fd(), null.Fd(), null.Fd()}, nil, nil, func(r *cellRun) (first *call) {
 		calls, first = i.writeProbe(r, canary, port, victim)
 		return first
 	})

@@ -168,7 +168,7 @@ func TestStartCancelled(t *testing.T) {
 	within(t, "a start that hangs", func() {
 		i.keeper.starting.Lock()
 		defer i.keeper.starting.Unlock()
-		_, err = i.start([3]uintptr{0, 1, 2}, cancel, func(r *cellRun) *call {
+		_, err = i.start([3]uintptr{0, 1, 2}, nil, cancel, func(r *cellRun) *call {
 			r.exec = r.add(unix.SYS_EXECVE)
 			nap := r.add(unix.SYS_PPOLL)
 			nap.then(r.exec)

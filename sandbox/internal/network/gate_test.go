@@ -213,7 +213,7 @@ func TestHostsOwnAddressesAreSpecial(t *testing.T) {
 		tried++
 		z := &zone{of: map[string][]string{"a.example.": {addr.String()}}}
 		g := testGate(t, "a.example,0.0.0.0/0,::/0", z)
-		if got := ask(t, g, "a.example.", qtype(addr)); got.code != 5 || g.Admit(netip.AddrPortFrom(addr, 443)).Allowed {
+		if got := ask(t, g, "a.example.", qtype(addr)); len(got.addrs) > 0 || g.Admit(netip.AddrPortFrom(addr, 443)).Allowed {
 			t.Errorf("%s is handed out: %+v", addr, got)
 		}
 		if got := g.Refusals(0)[0]; !strings.Contains(got, "(a.example resolves to the host's own address "+addr.String()+"; name it in --network to permit it)") {

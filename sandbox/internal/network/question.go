@@ -36,6 +36,25 @@ func (g *Gate) AnswerNow(query []byte, size int) (answer []byte, ok bool) {
 	return g.answer(g.ctx, query, size, g.lookups.remembered)
 }
 
+// AnswerNone answers a DNS query where the network is closed: there is no name but
+// localhost. It returns nil for what is no query.
+func AnswerNone(query []byte, size int) []byte {
+	q, ok := readQuestion(query)
+	if !ok {
+		return nil
+	}
+	if size > 0 {
+		size = min(size, q.most)
+	}
+	switch {
+	case q.code != dnsmessage.RCodeSuccess:
+		return q.answer(reply{code: q.code}, size)
+	case isLocalhost(canonicalName(q.asked[0].Name.String())):
+		return q.answer(localhost(q.asked[0].Type), size)
+	}
+	return q.answer(blockedName, size)
+}
+
 // A finder has the addresses of a name. It is not ok where these are not known yet.
 type finder func(asked) (f found, ok bool)
 
@@ -73,6 +92,9 @@ func (g *Gate) ask(ctx context.Context, q dnsmessage.Question, find finder) (r r
 		return g.refuseQuestion(name, ""), true
 	case grant.ports.empty() && rules.searched(name):
 		return reply{code: dnsmessage.RCodeNameError}, true
+	case grant.ports.empty() && g.refusals.searched(name):
+		g.log(connection{verdict: Verdict{Host: name, Reason: "no rule permits it"}})
+		return blockedName, true
 	case grant.ports.empty() && len(grant.denials) == 0:
 		return g.refuseQuestion(name, ""), true
 	case grant.narrow().empty():
@@ -87,15 +109,25 @@ func (g *Gate) ask(ctx context.Context, q dnsmessage.Question, find finder) (r r
 	return reply{}, true
 }
 
+// blockedName and blockedAddresses answer for names that no rule permits, and for such
+// as have no address that may be reached. The code REFUSED would say the same, but to
+// programs it means that another server knows more: musl waits five seconds for that
+// one's answer, and glibc has its callers try again.
+var (
+	blockedName      = reply{code: dnsmessage.RCodeNameError, blocked: true}
+	blockedAddresses = reply{blocked: true}
+)
+
 func (g *Gate) refuseQuestion(name, hint string) reply {
-	if name != "" { // the root is asked for by programs that look for a resolver
-		reason := hint
-		if reason == "" {
-			reason = "no rule permits it"
-		}
-		g.refuseName(name, reason, hint)
+	if name == "" { // the root is asked for by programs that look for a resolver
+		return reply{code: dnsmessage.RCodeRefused}
 	}
-	return reply{code: dnsmessage.RCodeRefused}
+	reason := hint
+	if reason == "" {
+		reason = "no rule permits it"
+	}
+	g.refuseName(name, reason, hint)
+	return blockedName
 }
 
 // localhost answers as every resolver should (RFC 6761).
@@ -110,7 +142,7 @@ func localhost(t dnsmessage.Type) reply {
 }
 
 // searched reports whether a name is a permitted one with a search domain after it.
-// Programs try these first or last, and give up at a refusal.
+// Programs try these first or last, and nobody wants to reach them.
 func (r Rules) searched(name string) bool {
 	for range 16 { // search domains are short; nothing else is worth the time
 		i := strings.LastIndexByte(name, '.')
@@ -206,13 +238,22 @@ func (q question) pack(r reply, addrs []netip.Addr) []byte {
 	if q.edns {
 		var opt dnsmessage.ResourceHeader
 		fails = first(fails, opt.SetEDNS0(ednsSize, r.code, false))
-		fails = first(fails, b.OPTResource(opt, dnsmessage.OPTResource{}))
+		fails = first(fails, b.OPTResource(opt, dnsmessage.OPTResource{Options: r.options()}))
 	}
 	packed, err := b.Finish()
 	if first(fails, err) != nil {
 		return nil
 	}
 	return packed
+}
+
+// options tell who can read it that an answer is not the name's own (RFC 8914).
+func (r reply) options() []dnsmessage.Option {
+	const extendedError, blocked = 15, 15
+	if !r.blocked {
+		return nil
+	}
+	return []dnsmessage.Option{{Code: extendedError, Data: append([]byte{0, blocked}, "blocked by the sandbox"...)}}
 }
 
 func first(errs ...error) error {

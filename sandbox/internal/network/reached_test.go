@@ -83,10 +83,9 @@ func TestAnAddressWithoutRoomIsRefusedInWords(t *testing.T) {
 	for _, c := range []struct {
 		err   error
 		qtype uint16
-		code  int
-	}{{fails, 1, 5}, {fails, 28, 5}, {errors.New("the session has no IPv6"), 28, 0}, {errors.New("no\nroute"), 1, 5}} {
+	}{{fails, 1}, {fails, 28}, {errors.New("the session has no IPv6"), 28}, {errors.New("no\nroute"), 1}} {
 		fails = c.err
-		if got := ask(t, g, "a.example.", c.qtype); int(got.code) != c.code || got.addrs != nil {
+		if got := ask(t, g, "a.example.", c.qtype); got.code != 0 || got.addrs != nil {
 			t.Errorf("%v: %v %v", c.err, got.code, got.addrs)
 		}
 	}

@@ -13,6 +13,8 @@ type refusals struct {
 	mu   sync.Mutex
 	seq  uint64
 	list []refusal // in the order in which they first happened
+
+	names map[string]bool // the last of them, for searched
 }
 
 const refusalsKept = 256
@@ -40,6 +42,35 @@ func (r *refusals) add(sentence string) {
 		r.list = slices.Delete(r.list, oldest, oldest+1)
 	}
 	r.list = append(r.list, refusal{sentence, r.seq})
+}
+
+// addName is add for a name.
+func (r *refusals) addName(name, sentence string) {
+	r.add(sentence)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.names == nil || len(r.names) >= refusalsKept {
+		r.names = map[string]bool{}
+	}
+	r.names[name] = true
+}
+
+// searched reports whether a name is one that was refused lately with a search domain
+// after it: programs ask for these when there is no such name, and who reads the
+// refusals has not meant them. A name of one part is not taken for such a one.
+func (r *refusals) searched(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for range 16 { // search domains are short; nothing else is worth the time
+		i := strings.LastIndexByte(name, '.')
+		if i < 0 {
+			return false
+		}
+		if name = name[:i]; r.names[name] && strings.Contains(name, ".") {
+			return true
+		}
+	}
+	return false
 }
 
 // Mark returns a place in the order of refusals, for Refusals.
@@ -73,7 +104,7 @@ func (g *Gate) refuse(v Verdict, to netip.AddrPort, hint string) {
 // refuseName is refuse for a question. reason is for the log, hint for the sentence.
 func (g *Gate) refuseName(name, reason, hint string) {
 	g.log(connection{verdict: Verdict{Host: hostName(name), Reason: reason}})
-	g.refusals.add(blocked(name, 0, hint))
+	g.refusals.addName(name, blocked(name, 0, hint))
 }
 
 // RefuseDatagram remembers that a command tried to send something else than TCP or a

@@ -13,9 +13,10 @@ import (
 
 // A reply is what a question for addresses is answered with.
 type reply struct {
-	code  dnsmessage.RCode
-	addrs []netip.Addr
-	ttl   uint32
+	code    dnsmessage.RCode
+	addrs   []netip.Addr
+	ttl     uint32
+	blocked bool // by the rules
 }
 
 // reply looks an allowed name up, and hands out those of its addresses that may be
@@ -41,7 +42,7 @@ func (g *Gate) reply(ctx context.Context, q asked, find finder) (r reply, ok boo
 	}
 	if len(refused) > 0 && len(r.addrs) == 0 {
 		g.refuseName(q.name, refused[0], refused[0])
-		return reply{code: dnsmessage.RCodeRefused}, true
+		return blockedAddresses, true
 	}
 	return r, true
 }

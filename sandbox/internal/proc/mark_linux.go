@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,8 +16,23 @@ import (
 // empty environment takes it away. It is no wall: who knows of it can change it.
 type Mark uint64
 
+// sessionBits of a mark tell the sessions of one program apart. In the program's own
+// mark they are set: limits can be lowered, and not raised again.
+const sessionBits = 1<<16 - 1
+
 // OwnMark is that of the commands of this program.
-var OwnMark = sync.OnceValue(func() Mark { return Mark(1<<62 | rand.Uint64()>>2) })
+var OwnMark = sync.OnceValue(func() Mark { return Mark(1<<62 | rand.Uint64()>>2 | sessionBits) })
+
+// sessions counts those that have a mark.
+var sessions atomic.Uint64
+
+// SessionMark is one of the marks of this program's commands, for those of one session.
+func SessionMark() Mark { return OwnMark() - Mark(1+sessions.Add(1)%sessionBits) }
+
+// Bounds give a program the mark, and all that descends from it.
+func (m Mark) Bounds() Bounds {
+	return Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_LOCKS: {Cur: uint64(m), Max: unix.RLIM_INFINITY}}}
+}
 
 // unmarked is this program's own limit.
 var unmarked = sync.OnceValue(func() (limit unix.Rlimit) {
@@ -33,11 +49,16 @@ func mark(on bool) {
 	_ = unix.Setrlimit(unix.RLIMIT_LOCKS, &limit) // the soft limit is everybody's own to set
 }
 
-// Bearers lists the living processes that have the mark, but for this one.
+// Bearers lists the living processes that have the mark, but for this one. Those of
+// [OwnMark] are those of every session.
 func (m Mark) Bearers() (pids []int) {
+	any := uint64(0)
+	if m&sessionBits == sessionBits {
+		any = sessionBits
+	}
 	for _, p := range All() {
 		var limit unix.Rlimit
-		if !p.Dead && p.PID != os.Getpid() && unix.Prlimit(p.PID, unix.RLIMIT_LOCKS, nil, &limit) == nil && limit.Cur == uint64(m) {
+		if !p.Dead && p.PID != os.Getpid() && unix.Prlimit(p.PID, unix.RLIMIT_LOCKS, nil, &limit) == nil && limit.Cur|any == uint64(m) {
 			pids = append(pids, p.PID)
 		}
 	}

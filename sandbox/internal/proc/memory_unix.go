@@ -5,9 +5,6 @@ package proc
 // Expendable runs start.
 func Expendable(start func() error) error { return start() }
 
-// Reserve does nothing here.
-func Reserve(pid int) {}
-
 // A Mark tells commands from other processes; here it cannot.
 type Mark uint64
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,37 +32,6 @@ var ownLimit = sync.OnceValue(func() unix.Rlimit {
 	return limit
 })
 
-// Reserve has a child that was just started, and all that will descend from it,
-// leave this program some processes of the user's limit. It cannot be undone.
-func Reserve(pid int) {
-	limit := ownLimit()
-	if !shared(limit) {
-		return
-	}
-	limit.Cur -= reserved(limit.Cur)
-	limit.Max = limit.Cur
-	leave := map[int]bool{}
-	for had := -1; len(leave) > had && len(leave) < manyProcesses; {
-		had = len(leave)
-		limitAll(pid, &limit, leave)
-	}
-}
-
-// limitAll limits a process, and what it has started before: a busy machine comes
-// late to that. done are those that are limited.
-func limitAll(pid int, limit *unix.Rlimit, done map[int]bool) {
-	if !done[pid] {
-		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, limit, nil) // it may have ended
-		done[pid] = true
-	}
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // none for who has ended
-	for _, child := range strings.Fields(string(text)) {
-		if id, err := strconv.Atoi(child); err == nil && id > 1 {
-			limitAll(id, limit, done)
-		}
-	}
-}
-
 // A FullError: the system's limit of processes is nearly reached.
 type FullError struct{ Now, Most int }
 
@@ -74,7 +44,7 @@ func shared(limit unix.Rlimit) bool {
 	return limit.Cur != unix.RLIM_INFINITY && limit.Cur > 2*fewProcesses
 }
 
-// MostCommands is how many commands can run at once with what Reserve reserves: each
+// MostCommands is how many commands can run at once with what [Reserved] leaves: each
 // takes its first process, one that watches it, a thread to start it and one that
 // waits for it. 0 is no limit.
 func MostCommands() int {
@@ -87,8 +57,19 @@ func MostCommands() int {
 }
 
 // Room returns a FullError when the control group of this program has hardly
-// room for more processes.
-func Room() error {
+// room for more processes. It waits a moment for what was killed to be gone.
+func Room() (err error) {
+	for begun := time.Now(); ; time.Sleep(settling / 20) {
+		if err = room(); err == nil || time.Since(begun) > settling {
+			return err
+		}
+	}
+}
+
+// settling is how long the kernel may take to count out what has ended.
+const settling = 500 * time.Millisecond
+
+func room() error {
 	dir := countedIn()
 	if dir == "" {
 		return nil
@@ -99,6 +80,20 @@ func Room() error {
 		return nil
 	}
 	return &FullError{Now: now, Most: most}
+}
+
+// MostInGroup is how many processes commands may have for the control group of this
+// program to have room for more; 0 is no limit.
+func MostInGroup() int {
+	dir := countedIn()
+	if dir == "" {
+		return 0
+	}
+	most, err := readNumber(dir + "/pids.max") // not a number: no limit
+	if err != nil {
+		return 0
+	}
+	return most - min(fewProcesses, most/2)
 }
 
 // countedIn is the directory of the control group that counts our processes, ""

@@ -117,6 +117,7 @@ type Hello struct {
 	Settings  []File          `json:"settings,omitempty"` // for HOME
 	Home      Raw             `json:"home,omitempty"`     // what stands in them for it
 	Limits    json.RawMessage `json:"limits"`
+	Quota     json.RawMessage `json:"quota"` // which the container keeps
 }
 
 // A File is one of a private directory.
@@ -133,6 +134,7 @@ type Welcome struct {
 	Confined string `json:"confined"`          // by which mechanism; "" for none
 	Why      string `json:"why,omitempty"`     // none
 	Failed   string `json:"failed,omitempty"`  // why it cannot run any command
+	Unkept   string `json:"unkept,omitempty"`  // a limit that the engine has not set
 	Machine  string `json:"machine,omitempty"` // GOOS/GOARCH
 }
 

@@ -10,8 +10,10 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 	"github.com/perstack-ai/perstack-base/server/internal/tasks"
+	"github.com/perstack-ai/perstack-base/tools"
 )
 
 // A Router answers JSON-RPC messages; *mcpserver.MCPServer is one.
@@ -49,28 +51,39 @@ type Dispatcher struct {
 	Identity mcp.Implementation // of the server
 	Versions []string           // protocol versions served, all when empty
 	Log      *slog.Logger       // not nil
+
+	Trace     *trace.Tracer // nil: no spans
+	Transport string        // for spans, "" = not said
 }
 
 // Handle asks whatever is in charge of the request; client is the one of legacy
 // requests.
 func (d *Dispatcher) Handle(ctx context.Context, r *Request, client mcpserver.ClientSession) (result any, fault *jsonrpc.Error) {
+	ctx = d.beginSpan(ctx, r, client)
+	if fault = d.refusal(r); fault == nil {
+		r.routed = true
+		if d.becomesTask(r) {
+			return d.serveTask(ctx, r, client) // whose span ends with the work
+		}
+		result, fault = d.answer(ctx, r, client)
+	}
+	d.endSpan(ctx, r, client, result, fault)
+	return result, fault
+}
+
+// refusal says why r is not served whatever it asks for, nil when it is.
+func (d *Dispatcher) refusal(r *Request) *jsonrpc.Error {
 	if r.Removed() {
-		return nil, methodNotFound(r.Method)
+		return methodNotFound(r.Method)
 	}
-	if fault := r.Check(d.Versions); fault != nil {
-		return nil, fault
-	}
-	if d.becomesTask(r) {
-		return d.serveTask(ctx, r, client)
-	}
-	return d.answer(ctx, r, client)
+	return r.Check(d.Versions)
 }
 
 // answer has the request answered. A panic is answered as a failure: the server goes on.
 func (d *Dispatcher) answer(ctx context.Context, r *Request, client mcpserver.ClientSession) (result any, fault *jsonrpc.Error) {
 	defer func() {
 		if recover() != nil {
-			d.Log.Error("panic", "method", jsonrpc.Clip(r.Method, 100), "tool", jsonrpc.Clip(r.Tool, 100), "stack", string(debug.Stack()))
+			d.Log.ErrorContext(ctx, "panic", "method", jsonrpc.Clip(r.Method, 100), "tool", jsonrpc.Clip(r.Tool, 100), "stack", string(debug.Stack()))
 			result, fault = nil, internalError()
 		}
 	}()
@@ -82,6 +95,9 @@ func (d *Dispatcher) answer(ctx context.Context, r *Request, client mcpserver.Cl
 	}
 	if r.Modern {
 		client = &Session{id: client.SessionID(), ready: true}
+	}
+	if takesViews(r, client) {
+		ctx = tools.WithViews(ctx)
 	}
 	ctx = d.Router.WithContext(ctx, client)
 	if result, fault, handled := d.Methods.Answer(ctx, r); handled {

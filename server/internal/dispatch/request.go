@@ -3,9 +3,11 @@ package dispatch
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 )
 
@@ -25,6 +27,11 @@ type Request struct {
 	Params  json.RawMessage // as sent, nil when absent
 	Version string          // the protocol version its _meta names, "" when none
 	Modern  bool            // of an era without sessions, as its _meta says
+
+	Received time.Time // for its span; zero = when it is handled
+
+	span   *trace.Span // nil: there are no spans
+	routed bool        // somebody was asked to answer it
 
 	fault     *jsonrpc.Error // why it is refused whatever it asks for
 	params    params

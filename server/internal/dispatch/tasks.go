@@ -83,7 +83,11 @@ func (d *Dispatcher) becomesTask(r *Request) bool {
 func (d *Dispatcher) serveTask(ctx context.Context, r *Request, client mcpserver.ClientSession) (any, *jsonrpc.Error) {
 	_, answers := r.capabilities()["elicitation"].(map[string]any)
 	result, fault := d.Tasks.Serve(ctx, tasks.Call{
-		Work:    func(ctx context.Context) (any, *jsonrpc.Error) { return d.answer(ctx, r, client) },
+		Work: func(ctx context.Context) (any, *jsonrpc.Error) {
+			result, fault := d.answer(ctx, r, client)
+			d.endSpan(ctx, r, client, result, fault)
+			return result, fault
+		},
 		Encode:  r.encodeInner,
 		Hold:    func() (release func()) { return leaseOf(ctx).Take() },
 		Answers: answers,

@@ -2,5 +2,5 @@
 // Skills extension, the resources skill:// and artifact://, and a prompt for each skill.
 //
 // Start with [API.Answer]. Nothing here renders or runs a skill; a prompt activates
-// one, as the user's own act.
+// one, as the user's own act. Lists of resources have views, too, for clients that show them.
 package skillsapi

@@ -13,7 +13,9 @@ import (
 
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
+	"github.com/perstack-ai/perstack-base/server/internal/views"
 	"github.com/perstack-ai/perstack-base/skillrepo"
+	"github.com/perstack-ai/perstack-base/tools"
 )
 
 // The resources that the extension stands on, and the files that skill_run saved.
@@ -23,10 +25,16 @@ const (
 	artifactTemplate = artifactScheme + "{+name}"
 )
 
-// isOurs reports whether a request is about a resource of a skill or an artifact.
-func isOurs(r *dispatch.Request) bool {
+// isOurs reports whether a request is about a resource of a skill, an artifact or a view.
+func isOurs(ctx context.Context, r *dispatch.Request) bool {
 	p, _ := paramsOf(r, false)
-	return p.URI != nil && (strings.HasPrefix(*p.URI, skillrepo.Scheme) || strings.HasPrefix(*p.URI, artifactScheme))
+	switch {
+	case p.URI == nil:
+		return false
+	case tools.TakesViews(ctx) && strings.HasPrefix(*p.URI, views.Prefix):
+		return true
+	}
+	return strings.HasPrefix(*p.URI, skillrepo.Scheme) || strings.HasPrefix(*p.URI, artifactScheme)
 }
 
 // AddTemplates lists the templates. Reading does not go by them, see resourcesRead.
@@ -75,8 +83,8 @@ type listing struct {
 	make func() mcp.Resource
 }
 
-// listings are the SKILL.md of every published skill, and the resources of other
-// schemes, by URI.
+// listings are the SKILL.md of every published skill, the views for clients that show
+// them, and the resources of other schemes, by URI.
 func (a *API) listings(ctx context.Context) ([]listing, error) {
 	published, err := a.published(ctx)
 	if err != nil {
@@ -86,8 +94,13 @@ func (a *API) listings(ctx context.Context) ([]listing, error) {
 	for _, one := range published {
 		all = append(all, listing{one.URI(), func() mcp.Resource { return skillResource(one) }})
 	}
-	if !a.Foreign {
+	if !a.Foreign && !tools.TakesViews(ctx) {
 		return all, nil
+	}
+	if tools.TakesViews(ctx) {
+		for _, view := range views.Resources() {
+			all = append(all, listing{view.URI, func() mcp.Resource { return view }})
+		}
 	}
 	for uri, r := range a.MCP.ListResources() {
 		all = append(all, listing{uri, func() mcp.Resource { return r.Resource }})
@@ -135,13 +148,9 @@ func (a *API) resourcesRead(ctx context.Context, r *dispatch.Request) (any, *jso
 	if fault != nil {
 		return nil, fault
 	}
-	content, mime, fault := a.resource(ctx, *p.URI)
+	contents, fault := a.contents(ctx, *p.URI)
 	if fault != nil {
 		return nil, fault
-	}
-	var contents mcp.ResourceContents = mcp.TextResourceContents{URI: *p.URI, MIMEType: mime, Text: string(content)}
-	if !utf8.Valid(content) {
-		contents = mcp.BlobResourceContents{URI: *p.URI, MIMEType: mime, Blob: base64.StdEncoding.EncodeToString(content)}
 	}
 	result := mcp.ReadResourceResult{Contents: []mcp.ResourceContents{contents}}
 	if r.Modern {
@@ -149,6 +158,23 @@ func (a *API) resourcesRead(ctx context.Context, r *dispatch.Request) (any, *jso
 		result.SetCacheHints(extensionTTL, mcp.CacheScopePrivate)
 	}
 	return result, nil
+}
+
+// contents is what the resource of a URI is on the wire.
+func (a *API) contents(ctx context.Context, uri string) (mcp.ResourceContents, *jsonrpc.Error) {
+	if tools.TakesViews(ctx) {
+		if view, ok := views.Read(uri); ok {
+			return view, nil
+		}
+	}
+	content, mime, fault := a.resource(ctx, uri)
+	switch {
+	case fault != nil:
+		return nil, fault
+	case !utf8.Valid(content):
+		return mcp.BlobResourceContents{URI: uri, MIMEType: mime, Blob: base64.StdEncoding.EncodeToString(content)}, nil
+	}
+	return mcp.TextResourceContents{URI: uri, MIMEType: mime, Text: string(content)}, nil
 }
 
 // resource reads what a URI names.

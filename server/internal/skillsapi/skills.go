@@ -53,7 +53,7 @@ var methods = map[string]func(*API, context.Context, *dispatch.Request) (any, *j
 // is about something else.
 func (a *API) Answer(ctx context.Context, r *dispatch.Request) (result any, fault *jsonrpc.Error, handled bool) {
 	answer := methods[r.Method]
-	if answer == nil || a.Foreign && r.Method == "resources/read" && !isOurs(r) {
+	if answer == nil || a.Foreign && r.Method == "resources/read" && !isOurs(ctx, r) {
 		return nil, nil, false
 	}
 	result, fault = answer(a, ctx, r)

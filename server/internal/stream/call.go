@@ -26,6 +26,7 @@ type Call struct {
 func (c *Conn) start(m *jsonrpc.Message, b *jsonrpc.Batch) *Call {
 	call := &Call{Request: dispatch.NewRequest(m), batch: b}
 	if fault := c.admit(call); fault != nil {
+		c.d.Refused(c.base, &call.Request, c.session, fault)
 		c.refuse(b, m.ID, fault)
 		return nil
 	}
@@ -36,6 +37,9 @@ func (c *Conn) start(m *jsonrpc.Message, b *jsonrpc.Batch) *Call {
 		b.Expect()
 	}
 	call.ctx = tools.WithNotifier(call.ctx, func(method string, params any) { c.notify(call, method, params) })
+	if c.d.Trace != nil {
+		call.Received = time.Now()
+	}
 	call.turn = c.lanes.join(c.laneOf(call))
 	if call.Method == dispatch.MethodInitialize {
 		c.Serve(call)
@@ -70,13 +74,14 @@ func (c *Conn) Serve(call *Call) {
 	defer c.release(call)
 	call.turn.wait()
 	if c.isDone(call) {
+		c.d.Refused(call.ctx, &call.Request, c.session, nil)
 		return
 	}
 	start := time.Now()
 	result, fault := c.d.Handle(call.ctx, &call.Request, c.session)
 	c.answer(call, result, fault)
 	if c.d.Log.Enabled(call.ctx, slog.LevelDebug) {
-		c.d.Log.Debug("request served", "method", jsonrpc.Clip(call.Method, 100), "tool", jsonrpc.Clip(call.Tool, 100), "took", time.Since(start))
+		c.d.Log.DebugContext(call.InSpan(call.ctx), "request served", "method", jsonrpc.Clip(call.Method, 100), "tool", jsonrpc.Clip(call.Tool, 100), "took", time.Since(start))
 	}
 }
 

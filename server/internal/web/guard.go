@@ -132,16 +132,16 @@ func (g *guard) allowOrigin(w http.ResponseWriter, origin string) {
 }
 
 func (g *guard) authorized(r *http.Request) bool {
-	return g.access.Token == "" || sameToken(bearer(r.Header.Get("Authorization")), g.access.Token)
+	return g.access.Token == "" || hasToken(r.Header, g.access.Token)
 }
 
 func (g *guard) challenge(w http.ResponseWriter, r *http.Request) {
 	ask := `Bearer realm="` + g.realm + `"`
-	if bearer(r.Header.Get("Authorization")) != "" {
+	if bearer(r.Header.Get("Authorization"))+r.Header.Get(tokenHeader) != "" {
 		ask += `, error="invalid_token"`
 	}
 	w.Header().Set("WWW-Authenticate", ask)
-	refuse(http.StatusUnauthorized, "send the token of this server (--auth-token-file) as Authorization: Bearer TOKEN").write(w)
+	refuse(http.StatusUnauthorized, "send the token of this server (--auth-token-file) as Authorization: Bearer TOKEN, or as "+tokenHeader+": TOKEN").write(w)
 }
 
 // admit takes a slot for the request; release gives it back, once.

@@ -125,6 +125,7 @@ func readPosted(body []byte) (m jsonrpc.Message, f *httpFault) {
 // that it becomes.
 func (h *Streamable) serveModern(w http.ResponseWriter, r *http.Request, req *dispatch.Request) *httpFault {
 	if fault := h.checkHeaders(r.Header, req); fault != nil && !req.Removed() {
+		h.d.Refused(r.Context(), req, noClient(nil), fault)
 		return &httpFault{status: http.StatusBadRequest, id: []byte(req.ID), err: fault}
 	}
 	own, end := h.cfg.Sessions.OpenCall()
@@ -243,7 +244,9 @@ func (h *Streamable) enter(r *http.Request) (k *client, leave func(), f *httpFau
 func (h *Streamable) serveCall(w http.ResponseWriter, r *http.Request, k *client, req *dispatch.Request) *httpFault {
 	ctx, end, ok := h.clients.begin(r.Context(), k, req.ID)
 	if !ok {
-		return &httpFault{status: http.StatusBadRequest, err: jsonrpc.InFlight([]byte(req.ID))}
+		fault := jsonrpc.InFlight([]byte(req.ID))
+		h.d.Refused(r.Context(), req, k, fault)
+		return &httpFault{status: http.StatusBadRequest, err: fault}
 	}
 	defer end()
 	h.answer(tools.WithSession(ctx, k.tools), w, r, req, func(p *reply) mcpserver.ClientSession {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"net/http"
 	"strings"
 )
 
@@ -23,6 +24,15 @@ func ParseToken(text string) (string, error) {
 		return "", errors.New("the token has characters that do not fit into a header; use letters, digits and punctuation")
 	}
 	return token, nil
+}
+
+// tokenHeader carries the token where Authorization does not arrive: proxies that check a
+// credential of their own, as the router of agent-sandbox, keep that header to themselves.
+const tokenHeader = "X-Perstack-Base-Token"
+
+// hasToken says whether a request carries the token want in one of the two headers.
+func hasToken(h http.Header, want string) bool {
+	return sameToken(bearer(h.Get("Authorization")), want) || sameToken(strings.TrimSpace(h.Get(tokenHeader)), want)
 }
 
 // bearer returns the token of an Authorization header, "" when it has none.

@@ -17,7 +17,7 @@ const MaxBytes = 131072
 
 // A Todo is one task.
 type Todo struct {
-	ID        int64  `json:"id" doc:"Number of the task, counted from 0."`
+	ID        int64  `json:"id" doc:"Its number, from 0."`
 	Title     string `json:"title" doc:"What is to be done."`
 	Completed bool   `json:"completed" doc:"Whether it is done."`
 }

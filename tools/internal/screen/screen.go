@@ -7,8 +7,15 @@ import (
 
 // Text is what a terminal would have shown of b, every line ended by a line feed as
 // it was. What is not UTF-8 becomes U+FFFD.
-func Text(b []byte) string {
-	s := screen{blanks: 4*len(b) + widest}
+func Text(b []byte) string { return text(b, false) }
+
+// Coloured is Text with the colours that the text had, and with bold, faint, italic,
+// underlined and reversed letters: each line begins without any, and where they change
+// stands one SGR sequence, which says all that is to be from there on.
+func Coloured(b []byte) string { return text(b, true) }
+
+func text(b []byte, coloured bool) string {
+	s := screen{blanks: 4*len(b) + widest, coloured: coloured}
 	s.out.Grow(len(b))
 	for len(b) > 0 {
 		seq, n := next(b)
@@ -51,11 +58,22 @@ const longest = 256
 // terminals are narrower, and the work stays small.
 const widest = 1024
 
+// A cell is one character of a line.
+type cell struct {
+	char rune
+	look look
+}
+
+var blank = cell{char: ' '}
+
 // A screen is the line that is being written.
 type screen struct {
 	out  strings.Builder
-	line []rune
-	at   int // the cursor
+	line []cell
+	at   int  // the cursor
+	look look // of what is written next, where that is wanted
+
+	coloured bool
 
 	blanks int // that may still be filled in, so that little cannot become much
 }
@@ -79,9 +97,9 @@ func (s *screen) put(q piece) {
 func (s *screen) write(r rune) {
 	s.reach()
 	if s.at < len(s.line) {
-		s.line[s.at] = r
+		s.line[s.at] = cell{r, s.look}
 	} else {
-		s.line = append(s.line, r)
+		s.line = append(s.line, cell{r, s.look})
 	}
 	s.at++
 }
@@ -92,7 +110,7 @@ func (s *screen) reach() {
 		s.at = len(s.line)
 	}
 	for len(s.line) < s.at {
-		s.line = append(s.line, ' ')
+		s.line = append(s.line, blank)
 		s.blanks--
 	}
 }
@@ -104,8 +122,16 @@ func (s *screen) end() {
 }
 
 func (s *screen) flush() {
-	for _, r := range s.line {
-		s.out.WriteRune(r)
+	var now look
+	for _, c := range s.line {
+		if c.look != now {
+			now = c.look
+			s.out.WriteString(now.sequence())
+		}
+		s.out.WriteRune(c.char)
+	}
+	if now != (look{}) {
+		s.out.WriteString(look{}.sequence())
 	}
 	s.line, s.at = s.line[:0], 0
 }
@@ -115,7 +141,7 @@ func (s *screen) leave() {
 	if len(s.line) == 0 {
 		return
 	}
-	for len(s.line) > 0 && s.line[len(s.line)-1] == ' ' { // full-screen programs fill lines
+	for len(s.line) > 0 && s.line[len(s.line)-1].char == ' ' { // full-screen programs fill lines
 		s.line = s.line[:len(s.line)-1]
 	}
 	s.end()
@@ -125,6 +151,10 @@ func (s *screen) leave() {
 func (s *screen) control(q piece) {
 	n := min(max(q.first, 1), widest)
 	switch q.final {
+	case 'm':
+		if s.coloured {
+			s.look = s.look.after(q.params)
+		}
 	case 'C', 'a':
 		s.at = max(s.at, min(s.at+n, widest))
 	case 'D':
@@ -156,7 +186,7 @@ func (s *screen) erase(how int) {
 		s.line = s.line[:min(s.at, len(s.line))]
 	case 1:
 		for i := range min(s.at+1, len(s.line), widest) {
-			s.line[i] = ' '
+			s.line[i] = blank
 		}
 	case 2:
 		s.line = s.line[:0]
@@ -178,13 +208,13 @@ func (s *screen) edit(how byte, n int) {
 		s.line = append(s.line[:s.at], s.line[s.at+n:]...)
 	case '@':
 		for range n {
-			s.line = append(s.line, ' ')
+			s.line = append(s.line, blank)
 		}
 		copy(s.line[s.at+n:], s.line[s.at:])
 		fallthrough
 	case 'X':
 		for i := range n {
-			s.line[s.at+i] = ' '
+			s.line[s.at+i] = blank
 		}
 	}
 }

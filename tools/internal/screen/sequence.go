@@ -9,6 +9,7 @@ type piece struct {
 	char          rune
 	final         byte // of a control sequence; 0 for a character
 	first, second int
+	params        []byte // all of what the numbers were read from
 }
 
 // The characters that begin what ESC and a letter begin as well.
@@ -90,7 +91,7 @@ func control(b []byte) (q piece, n int, whole bool) {
 		case c >= ' ' && c <= '/':
 			private = true // another sequence of the same letter
 		case c >= '@' && c <= '~':
-			if q.final = c; private {
+			if q.final, q.params = c, b[:i]; private {
 				q = piece{}
 			}
 			return q, i + 1, true

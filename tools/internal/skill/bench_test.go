@@ -16,7 +16,7 @@ func BenchmarkStage(b *testing.B) {
 	}
 	r := newRig(b, files)
 	time.Sleep(50 * time.Millisecond)
-	w, err := r.workspace()
+	w, err := r.workspace(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -201,7 +201,7 @@ type Selected struct {
 	Skill          string   `json:"skill" doc:"The skill, as it was given."`
 	Mode           string   `json:"mode" doc:"add, replace or clear."`
 	IncludeAllDocs bool     `json:"include_all_docs" doc:"Whether all docs are selected."`
-	SelectedDocs   []string `json:"selected_docs" doc:"The selection, in order of first mention."`
+	SelectedDocs   []string `json:"selected_docs" doc:"The selection, in order."`
 	MissingDocs    []string `json:"missing_docs,omitempty" doc:"Names that are no docs of the skill."`
 
 	text string `json:"-"`

@@ -71,12 +71,12 @@ func (e *Engine) NewSession(shell *sandbox.Shell, stateless bool) *Session {
 // mounted are the places that a container of the session has for skills: the
 // directories of those that are known, and, where it is the session's own, its run
 // workspace. What skill commands may write there they are told with each command.
-func (s *Session) mounted(own bool) sandbox.Places {
+func (s *Session) mounted(ctx context.Context, own bool) sandbox.Places {
 	p := sandbox.Places{Read: s.skillDirs()}
 	if !own || s.engine.ReadOnly {
 		return p
 	}
-	w, err := s.workspace()
+	w, err := s.workspace(ctx)
 	if err != nil || w.dir.Mkdir(hooksDir) != nil {
 		return p // the first skill that is run says why
 	}
@@ -93,7 +93,9 @@ func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.work != nil {
+		span := s.work.origin.Start(spanCleanup)
 		s.work.dir.Close()
+		span.End()
 		s.work = nil
 	}
 }

@@ -38,7 +38,7 @@ func (s *Session) newGuard(ctx context.Context, sk *skillrepo.Skill, m *skillrep
 	if !exposed || !slices.ContainsFunc(g.hooks, hasCommand) {
 		return g, nil
 	}
-	w, err := s.workspace()
+	w, err := s.workspace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,11 @@ func (s *Session) newGuard(ctx context.Context, sk *skillrepo.Skill, m *skillrep
 	}
 	g.copy = hooksDir + "/" + sk.Name + "-" + randomHex(4)
 	there.Dir = w.abs(g.copy)
-	if err := w.copyTree(ctx, sk, &m.Listing, g.copy, 0o600); err != nil {
+	ctx, span := begin(ctx, spanSkill)
+	span.holds(&m.Listing)
+	err = w.copyTree(ctx, sk, &m.Listing, g.copy, 0o600)
+	span.counted(err)
+	if err != nil {
 		g.dismiss(s)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -65,7 +69,7 @@ func (g *guard) dismiss(s *Session) {
 	if g == nil || g.copy == "" {
 		return
 	}
-	if w, err := s.workspace(); err == nil {
+	if w, err := s.workspace(context.Background()); err == nil {
 		_ = w.dir.Remove(g.copy)
 	}
 }

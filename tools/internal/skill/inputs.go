@@ -70,13 +70,22 @@ func (in Input) check() error {
 func (in Input) mode() string { return strings.ToLower(strings.TrimSpace(in.Mode)) }
 
 // stageInputs puts every input into the run workspace, in order.
-func (s *Session) stageInputs(ctx context.Context, w *workspace, inputs []Input) error {
+func (s *Session) stageInputs(ctx context.Context, w *workspace, inputs []Input) (err error) {
+	if len(inputs) == 0 {
+		return nil
+	}
+	ctx, span := begin(ctx, spanInputs)
 	left := int64(maxInputBytes)
+	defer func() {
+		span.bytes = maxInputBytes - left
+		span.counted(err)
+	}()
 	for _, in := range inputs {
 		src, err := s.source(ctx, w, in.From)
 		if err != nil {
 			return err
 		}
+		span.files += int64(len(src.files))
 		left, err = w.put(ctx, in, src, left)
 		src.end()
 		if large := new(sandbox.TooLargeError); errors.As(err, &large) {

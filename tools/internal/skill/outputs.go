@@ -18,12 +18,12 @@ import (
 
 // Outputs say which files to report after a run, and what to do with them.
 type Outputs struct {
-	Globs         []string `json:"globs,omitempty" nul:"no" doc:"Patterns from the top of the run workspace, as in out/**."`
+	Globs         []string `json:"globs,omitempty" nul:"no" doc:"Patterns of files, as in out/**."`
 	Inline        bool     `json:"inline,omitempty" doc:"Whether to return the contents."`
 	Save          bool     `json:"save,omitempty" doc:"Whether to keep the files as artifacts."`
 	NameTemplate  string   `json:"name_template,omitempty" doc:"Put before the names of artifacts."`
 	MaxFiles      int64    `json:"max_files" default:"100" min:"1" max:"1000" doc:"How many files at most."`
-	MaxFileBytes  int64    `json:"max_file_bytes" default:"4194304" min:"1" max:"67108864" doc:"Bytes of a file that is returned or saved."`
+	MaxFileBytes  int64    `json:"max_file_bytes" default:"4194304" min:"1" max:"67108864" doc:"Bytes of one file."`
 	MaxTotalBytes int64    `json:"max_total_bytes" default:"67108864" min:"1" max:"268435456" doc:"Bytes of all files together."`
 }
 
@@ -32,11 +32,11 @@ var defaultOutputs = Outputs{MaxFiles: 100, MaxFileBytes: 4 << 20, MaxTotalBytes
 
 // An OutputFile is one file that a pattern found.
 type OutputFile struct {
-	Name      string `json:"name" doc:"Its path from the top of the run workspace."`
+	Name      string `json:"name" doc:"Path from the top of the run workspace."`
 	Content   string `json:"content,omitempty" doc:"Its text."`
 	MIMEType  string `json:"mime_type" doc:"What it is, by content."`
 	SizeBytes int64  `json:"size_bytes" doc:"Its size."`
-	Truncated bool   `json:"truncated,omitempty" doc:"True when the content is only its beginning."`
+	Truncated bool   `json:"truncated,omitempty" doc:"The content is only its beginning."`
 	Ref       string `json:"ref" doc:"Its name as an input of a later call."`
 }
 

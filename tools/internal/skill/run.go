@@ -39,14 +39,14 @@ type Run struct {
 // A RunResult is how a command ended, and the files that it left.
 type RunResult struct {
 	Stdout        string         `json:"stdout" doc:"Standard output, its middle cut when long."`
-	Stderr        string         `json:"stderr" doc:"Standard error, its middle cut when long."`
-	ExitCode      int            `json:"exit_code" doc:"The exit code of the shell; -1 after a timeout or a death by signal."`
+	Stderr        string         `json:"stderr" doc:"Standard error, cut likewise."`
+	ExitCode      int            `json:"exit_code" doc:"Of the shell; -1 after a timeout or a signal."`
 	TimedOut      bool           `json:"timed_out" doc:"Whether the timeout ended it."`
 	DurationMS    int64          `json:"duration_ms" doc:"How long it ran."`
 	OutputFiles   []OutputFile   `json:"output_files" doc:"The files that output_files and outputs found."`
 	ArtifactFiles []ArtifactFile `json:"artifact_files,omitempty" doc:"The files that were saved."`
-	StdoutBytes   int64          `json:"stdout_bytes,omitempty" doc:"All bytes of standard output, when it was cut."`
-	StderrBytes   int64          `json:"stderr_bytes,omitempty" doc:"All bytes of standard error, when it was cut."`
+	StdoutBytes   int64          `json:"stdout_bytes,omitempty" doc:"All bytes, when it was cut."`
+	StderrBytes   int64          `json:"stderr_bytes,omitempty" doc:"All bytes, when it was cut."`
 	LimitsHit     []string       `json:"limits_hit,omitempty" doc:"Limits that left something out."`
 	Warnings      []string       `json:"warnings,omitempty" doc:"What went wrong beside the command."`
 }
@@ -82,7 +82,7 @@ func (s *Session) Run(ctx context.Context, r Run) (*RunResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.workspace()
+	w, err := s.workspace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +153,16 @@ func randomHex(n int) string {
 }
 
 // start runs the command to its end.
-func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, staged, dir string) (sandbox.Result, error) {
+func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, staged, dir string) (res sandbox.Result, err error) {
+	ctx, span := begin(ctx, spanRun)
+	defer func() { span.ran(res, err) }()
 	env := s.loginEnv(ctx)
 	c := sandbox.Command{
 		Name: "bash", Args: []string{"-c", r.Command}, Path: lookupEnv(env, "PATH"), Dir: dir, Base: env,
 		Env: s.runEnv(w, r, p, staged), Stdout: true, Stderr: true, Keep: max(r.Budget/4, 1), Timeout: r.Timeout,
 		Read: append(s.skillDirs(), w.dir.Root()), Write: []string{w.abs(workDir), w.abs(outDir), w.abs(runsDir)},
 	}
-	res, err := r.Start(ctx, c)
+	res, err = r.Start(ctx, c)
 	if errors.Is(err, sandbox.ErrNoProgram) {
 		c.Name = "sh"
 		res, err = r.Start(ctx, c)
@@ -218,22 +220,7 @@ func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res
 		out.StderrBytes = res.Stderr.Total
 	}
 	c := newCollector(ctx, w)
-	room := max(0, r.Budget-len(out.Stdout)-len(out.Stderr))
-	limits := *r.Outputs
-	files := c.collect(p.files, limits)
-	listed := c.collect(p.outputs, limits)
-	for _, f := range files {
-		room = out.list(c, f, limits, !r.OmitContent, room)
-	}
-	for _, f := range listed {
-		room = out.list(c, f, limits, limits.Inline, room)
-	}
-	if r.Save {
-		s.saveAll(c, files, r.Prefix, limits, out)
-	}
-	if limits.Save {
-		s.saveAll(c, listed, limits.NameTemplate, limits, out)
-	}
+	s.outputs(ctx, c, r, p, out)
 	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.told()...)
 	if r.Longer != nil && r.Longer(res) != "" {
 		out.Warnings = append(out.Warnings, r.Longer(res))
@@ -244,6 +231,39 @@ func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res
 		}
 	}
 	return out
+}
+
+// outputs finds the files that a run has left, and lists and saves them as asked.
+func (s *Session) outputs(ctx context.Context, c *collector, r *Run, p *plan, out *RunResult) {
+	if len(p.files)+len(p.outputs) == 0 {
+		return
+	}
+	limits := *r.Outputs
+	_, span := begin(ctx, spanCollect)
+	files := c.collect(p.files, limits)
+	listed := c.collect(p.outputs, limits)
+	span.found(files, listed)
+
+	_, span = begin(ctx, spanInline)
+	room := max(0, r.Budget-len(out.Stdout)-len(out.Stderr))
+	for _, f := range files {
+		room = out.list(c, f, limits, !r.OmitContent, room)
+	}
+	for _, f := range listed {
+		room = out.list(c, f, limits, limits.Inline, room)
+	}
+	span.listed(out.OutputFiles)
+	if !r.Save && !limits.Save {
+		return
+	}
+	_, span = begin(ctx, spanSave)
+	if r.Save {
+		s.saveAll(c, files, r.Prefix, limits, out, &span)
+	}
+	if limits.Save {
+		s.saveAll(c, listed, limits.NameTemplate, limits, out, &span)
+	}
+	span.counted(nil)
 }
 
 // list adds a file to the result, once, and returns the bytes that contents may still have.
@@ -268,10 +288,11 @@ func (out *RunResult) list(c *collector, f found, limits Outputs, content bool, 
 	return room - used
 }
 
-func (s *Session) saveAll(c *collector, files []found, prefix string, limits Outputs, out *RunResult) {
+func (s *Session) saveAll(c *collector, files []found, prefix string, limits Outputs, out *RunResult, span *stretch) {
 	for _, f := range files {
 		if a, ok := s.save(c, f, prefix+f.rel, limits.MaxFileBytes); ok {
 			out.ArtifactFiles = append(out.ArtifactFiles, a)
+			span.files, span.bytes = span.files+1, span.bytes+f.info.Size()
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -34,7 +35,8 @@ const (
 // A workspace is the run workspace of a session: private, outside the workspace
 // of the server, shared by the skills that the session runs.
 type workspace struct {
-	dir *sandbox.Workdir
+	dir    *sandbox.Workdir
+	origin *trace.Span // what it was made for
 
 	mu     sync.Mutex
 	staged map[string]*staged
@@ -50,12 +52,14 @@ type staged struct {
 }
 
 // workspace returns the session's run workspace, made at the first call.
-func (s *Session) workspace() (*workspace, error) {
+func (s *Session) workspace(ctx context.Context) (w *workspace, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.work != nil {
 		return s.work, nil
 	}
+	_, span := begin(ctx, spanCreate)
+	defer func() { span.over(err) }()
 	dir, err := s.engine.Workdirs.New(s.ID)
 	if err != nil {
 		return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
@@ -66,7 +70,7 @@ func (s *Session) workspace() (*workspace, error) {
 			return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
 		}
 	}
-	s.work = &workspace{dir: dir, staged: map[string]*staged{}}
+	s.work = &workspace{dir: dir, origin: trace.Of(ctx), staged: map[string]*staged{}}
 	return s.work, nil
 }
 
@@ -83,6 +87,8 @@ func (w *workspace) abs(rel string) string {
 func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string, warnings []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ctx, span := begin(ctx, spanSkill)
+	defer func() { span.counted(err) }()
 	rel = skillsDir + "/" + sk.Name
 	listed := time.Now()
 	old := w.staged[sk.Name]
@@ -90,10 +96,13 @@ func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string,
 	if err != nil {
 		return "", nil, errorf(ErrNotFound, "the files of skill %s cannot be listed: %v", sk.Name, err)
 	}
+	span.holds(list)
 	if err := checkSize(sk.Name, list); err != nil {
 		return "", nil, err
 	}
+	span.Bool(attrCached, false)
 	if old != nil && old.settled && old.realDir == sk.RealDir && slices.Equal(old.source, list.Files) && slices.Equal(old.copied, copied) {
+		span.Bool(attrCached, true)
 		return rel, old.warnings, nil
 	}
 	delete(w.staged, sk.Name)

@@ -1,0 +1,412 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// connectLookup connects a datagram socket: to a server of names, whichever, as this one
+// answers, or to another socket of the session.
+func (q *question) connectLookup(l *lookup) answer {
+	raw, family, e := q.address()
+	switch {
+	case e != 0:
+		return fail(e)
+	case l.stream:
+		return fail(unix.EISCONN)
+	case family == unix.AF_UNSPEC:
+		l.connect(nil, netip.AddrPort{})
+		return answer{}
+	}
+	to, where, e := q.targetOf(l, raw)
+	switch {
+	case e != 0:
+		return fail(e)
+	case where == nowhere || where == atNames && l.of.gate == nil:
+		q.tell(to, false)
+		return fail(unix.ENETUNREACH)
+	}
+	if e := q.bindAny(l); e != 0 {
+		return fail(e)
+	}
+	if where == atNames {
+		l.connect(raw, netip.AddrPort{})
+	} else {
+		l.connect(nil, to)
+	}
+	return answer{}
+}
+
+// A whereabouts is where a datagram leads.
+type whereabouts int
+
+const (
+	nowhere whereabouts = iota
+	atNames             // a server of names
+	inside              // loopback, which is the session's own
+)
+
+// targetOf judges where the asker would send.
+func (q *question) targetOf(l *lookup, raw []byte) (to netip.AddrPort, where whereabouts, e unix.Errno) {
+	to, ok := parseInet(raw)
+	if !ok || to.Addr().Is6() && l.domain == unix.AF_INET {
+		return to, nowhere, unix.EAFNOSUPPORT
+	}
+	ip := to.Addr().Unmap()
+	if ip.IsUnspecified() {
+		ip = loopbackLike(ip)
+	}
+	to = netip.AddrPortFrom(ip, to.Port())
+	switch loopback := ip.IsLoopback(); {
+	case to.Port() == 0:
+		return to, nowhere, unix.EINVAL
+	case to.Port() == namePort && (!loopback || l.of.at(to) == nil):
+		return to, atNames, 0
+	case loopback:
+		return to, inside, 0
+	}
+	return to, nowhere, 0
+}
+
+// tell puts on record that a datagram leads nowhere. Programs that have got several
+// addresses connect to each, and send nothing, to learn which suits them: that is none.
+func (q *question) tell(to netip.AddrPort, sends bool) {
+	gate := q.broker.domain.confiner.gate
+	switch {
+	case gate == nil && (sends || to.Port() == namePort):
+		what := "send UDP to " + to.String()
+		if to.Port() == namePort {
+			what = "look up a name at " + to.String()
+		}
+		q.refuse(unix.ENETUNREACH, what, permitNetworkFlag)
+	case gate != nil && (sends || !gate.Reached(to.Addr())):
+		gate.RefuseDatagram(to)
+	}
+}
+
+// bindLookup binds to an address of loopback, or any of those, of the session's own.
+func (q *question) bindLookup(l *lookup) answer {
+	raw, family, e := q.address()
+	if e != 0 {
+		return fail(e)
+	}
+	to, ok := parseInet(raw)
+	if !ok || l.stream {
+		return fail(unix.EINVAL)
+	}
+	if family != l.domain {
+		return fail(unix.EAFNOSUPPORT)
+	}
+	ip := to.Addr().Unmap()
+	switch {
+	case !ip.IsUnspecified() && !ip.IsLoopback():
+		return q.refuse(unix.EACCES, "receive UDP at "+to.String(), q.permitNetwork())
+	case to.Port() != 0 && int(to.Port()) < unprivilegedPort():
+		return fail(unix.EACCES)
+	}
+	e = l.of.bind(l, netip.AddrPortFrom(ip, to.Port()))
+	if e == unix.EADDRINUSE { // by one that nobody has any more
+		l.of.sweep()
+		for until := time.Now().Add(time.Second); e == unix.EADDRINUSE && time.Now().Before(until) && l.of.leaving(to.Port()); {
+			q.rest(func() { time.Sleep(time.Millisecond) })
+			e = l.of.bind(l, netip.AddrPortFrom(ip, to.Port()))
+		}
+	}
+	return fail(e)
+}
+
+// bindAny gives a socket a port that has none.
+func (q *question) bindAny(l *lookup) unix.Errno {
+	any := netip.IPv4Unspecified()
+	if l.domain == unix.AF_INET6 {
+		any = netip.IPv6Unspecified()
+	}
+	if e := l.of.bind(l, netip.AddrPortFrom(any, 0)); e != unix.EINVAL { // it has one
+		return e
+	}
+	return 0
+}
+
+// send sends for the asker, from our own copy of what it has and of the address; without
+// one, to whom the socket is connected.
+func (q *question) send(l *lookup, data, raw []byte) unix.Errno {
+	if len(data) > maxUDP {
+		return unix.EMSGSIZE
+	}
+	if raw == nil {
+		if raw = l.asked(); raw == nil {
+			peer := l.connected()
+			if !peer.IsValid() {
+				return unix.EDESTADDRREQ
+			}
+			l.forward(peer, data)
+			return 0
+		}
+	}
+	to, where, e := q.targetOf(l, raw)
+	if e != 0 {
+		return e
+	}
+	if where == nowhere || where == atNames && l.of.gate == nil {
+		q.tell(to, true)
+	}
+	if where == nowhere {
+		return unix.ENETUNREACH
+	}
+	if e := q.bindAny(l); e != 0 {
+		return e
+	}
+	if where == inside {
+		l.forward(to, data)
+		return 0
+	}
+	q.rest(func() {
+		select {
+		case l.of.busy <- struct{}{}:
+			l.answerLater(data, raw)
+		case <-time.After(time.Second): // as a server of names that is overloaded
+		}
+	})
+	return 0
+}
+
+// sendTo comes here with an address.
+func (q *question) sendTo() answer {
+	l := q.lookupOf(q.arg(0))
+	if l == nil || l.stream {
+		return answer{run: true}
+	}
+	raw, family, e := q.addressAt(q.args[4], q.arg(5))
+	switch {
+	case e != 0:
+		return fail(e)
+	case family == unix.AF_UNSPEC:
+		return fail(unix.EAFNOSUPPORT)
+	}
+	data, e := q.gather(envelope{data: []piece{{q.args[1], q.args[2]}}})
+	if e == 0 {
+		e = q.send(l, data, raw)
+	}
+	return answer{val: int64(len(data)), err: e}
+}
+
+// sendMessage and sendMessages are sendTo for sendmsg(2) and sendmmsg(2), whose addresses
+// are out of the filter's sight.
+func (q *question) sendMessage() answer {
+	l := q.lookupOf(q.arg(0))
+	if l == nil || l.stream {
+		return answer{run: true}
+	}
+	n, e := q.sendEnvelope(l, q.args[1])
+	return answer{val: int64(n), err: e}
+}
+
+func (q *question) sendMessages() answer {
+	l := q.lookupOf(q.arg(0))
+	if l == nil || l.stream {
+		return answer{run: true}
+	}
+	var sent uint64
+	for ; sent < min(q.args[2]&0xffffffff, maxMessages); sent++ {
+		at := q.args[1] + sent*messagesStep
+		n, e := q.sendEnvelope(l, at)
+		if e != 0 {
+			if sent == 0 {
+				return fail(e)
+			}
+			break
+		}
+		if !q.write(at+headSize, binary.NativeEndian.AppendUint32(nil, uint32(n))) {
+			return fail(unix.EFAULT)
+		}
+	}
+	return answer{val: int64(sent)}
+}
+
+func (q *question) sendEnvelope(l *lookup, at uint64) (n int, e unix.Errno) {
+	env, e := q.envelopeAt(at)
+	if e != 0 {
+		return 0, e
+	}
+	var raw []byte
+	if env.name != 0 && env.room > 0 {
+		if raw, _, e = q.addressAt(env.name, int(env.room)); e != 0 {
+			return 0, e
+		}
+	}
+	data, e := q.gather(env)
+	if e != 0 {
+		return 0, e
+	}
+	return len(data), q.send(l, data, raw)
+}
+
+// receiveFrom comes here with room for an address.
+func (q *question) receiveFrom() answer {
+	l := q.lookupOf(q.arg(0))
+	if l == nil || l.stream {
+		return answer{run: true}
+	}
+	var room [4]byte
+	if !q.read(q.args[5], room[:]) {
+		return fail(unix.EFAULT)
+	}
+	env := envelope{name: q.args[4], room: binary.NativeEndian.Uint32(room[:]), data: []piece{{q.args[1], q.args[2]}}}
+	got, e := q.receive(l, env, q.arg(3), true)
+	if e == 0 && !q.write(q.args[5], binary.NativeEndian.AppendUint32(nil, uint32(len(got.from)))) {
+		e = unix.EFAULT
+	}
+	return answer{val: int64(got.value(q.arg(3))), err: e}
+}
+
+// receiveMessage and receiveMessages are receiveFrom for recvmsg(2) and recvmmsg(2).
+func (q *question) receiveMessage() answer {
+	l := q.lookupOf(q.arg(0))
+	if l == nil || l.stream {
+		return answer{run: true}
+	}
+	n, e := q.receiveEnvelope(l, q.args[1], q.arg(2), true)
+	return answer{val: int64(n), err: e}
+}
+
+func (q *question) receiveMessages() answer {
+	l := q.lookupOf(q.arg(0))
+	if l == nil || l.stream {
+		return answer{run: true}
+	}
+	var got uint64
+	for ; got < min(q.args[2]&0xffffffff, maxMessages); got++ {
+		at := q.args[1] + got*messagesStep
+		n, e := q.receiveEnvelope(l, at, q.arg(3), got == 0) // what else is there, without waiting
+		if e != 0 {
+			if got == 0 {
+				return fail(e)
+			}
+			break
+		}
+		if !q.write(at+headSize, binary.NativeEndian.AppendUint32(nil, uint32(n))) {
+			return fail(unix.EFAULT)
+		}
+	}
+	return answer{val: int64(got)}
+}
+
+func (q *question) receiveEnvelope(l *lookup, at uint64, flags int, wait bool) (n int, e unix.Errno) {
+	env, e := q.envelopeAt(at)
+	if e != 0 {
+		return 0, e
+	}
+	got, e := q.receive(l, env, flags, wait)
+	if e != 0 {
+		return 0, e
+	}
+	const nameLengthAt, controlLengthAt = 8, 40
+	truncated := uint32(0)
+	if got.size > got.fits {
+		truncated = unix.MSG_TRUNC
+	}
+	tail := binary.NativeEndian.AppendUint64(nil, 0) // no control data came along
+	tail = binary.NativeEndian.AppendUint32(tail, truncated)
+	if env.name != 0 && !q.write(at+nameLengthAt, binary.NativeEndian.AppendUint32(nil, uint32(len(got.from)))) || !q.write(at+controlLengthAt, tail) {
+		return 0, unix.EFAULT
+	}
+	return got.value(flags), 0
+}
+
+// A received datagram, of which as much as fits is in the asker's memory.
+type received struct {
+	size, fits int
+	from       []byte
+}
+
+func (r received) value(flags int) int {
+	if flags&unix.MSG_TRUNC != 0 {
+		return r.size
+	}
+	return r.fits
+}
+
+// receive receives for the asker, which waits as long as its socket says.
+func (q *question) receive(l *lookup, env envelope, flags int, wait bool) (got received, e unix.Errno) {
+	end, e := q.endOf(l)
+	if e != 0 {
+		return got, e
+	}
+	defer unix.Close(end)
+	buf := make([]byte, min(env.size(), maxUDP))
+	for began := time.Now(); ; {
+		size, from, err := l.receive(end, buf, flags)
+		if err == nil {
+			got = received{size: size, fits: min(size, len(buf)), from: from}
+			break
+		}
+		if err != unix.EAGAIN || !wait || flags&unix.MSG_DONTWAIT != 0 || !q.awaitDatagram(l, end, began) {
+			return got, failed(err).err
+		}
+	}
+	if !q.scatter(env, buf[:got.fits]) || env.name != 0 && !q.write(env.name, got.from[:min(len(got.from), int(env.room))]) {
+		return got, unix.EFAULT
+	}
+	return got, 0
+}
+
+// awaitDatagram waits for one, and reports whether the asker waits still.
+func (q *question) awaitDatagram(l *lookup, end int, began time.Time) bool {
+	c := q.broker.domain.confiner
+	if flags, err := unix.FcntlInt(uintptr(end), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+		return false
+	}
+	left := time.Hour
+	if limit, err := unix.GetsockoptTimeval(end, unix.SOL_SOCKET, unix.SO_RCVTIMEO); err == nil && limit.Nano() > 0 {
+		left = time.Until(began.Add(time.Duration(limit.Nano())))
+	}
+	if left <= 0 || !q.valid() {
+		return false
+	}
+	select {
+	case c.receives <- struct{}{}:
+	default:
+		return false // too many wait: they have to ask again
+	}
+	defer func() { <-c.receives }()
+	q.rest(func() {
+		select {
+		case <-l.arrived:
+		case <-time.After(min(left, lookAgain)):
+		}
+	})
+	return true
+}
+
+// waitingReceives bounds the receives of one session that wait.
+const waitingReceives = 48
+
+// endOf duplicates the asker's end of a datagram socket.
+func (q *question) endOf(l *lookup) (end int, e unix.Errno) {
+	if q.broker.domain.confiner.kernel.GetFD {
+		if end, e = q.duplicate(q.arg(0)); e != 0 {
+			return -1, e
+		}
+		var st unix.Stat_t
+		if unix.Fstat(end, &st) != nil || st.Ino != l.ino { // another by now
+			unix.Close(end)
+			return -1, unix.EBADF
+		}
+		return end, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end < 0 {
+		return -1, unix.EBADF
+	}
+	end, err := unix.FcntlInt(uintptr(l.end), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, unix.EMFILE
+	}
+	return end, 0
+}

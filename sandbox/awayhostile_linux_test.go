@@ -250,6 +250,30 @@ esac
 	}
 }
 
+// TestEngineThatIsNone: a program that is no engine is told from one that failed.
+func TestEngineThatIsNone(t *testing.T) {
+	for script, want := range map[string]string{
+		"cat /dev/zero": "what it printed is not what perstack-base says",
+		"true":          "it ended without a word",
+		"exit 7":        "it ended with exit code 7",
+	} {
+		engine := filepath.Join(t.TempDir(), "engine")
+		text := "#!/bin/sh\ncase $1 in run) " + script + ";; --version) echo Docker;; info) echo linux x;; esac\n"
+		if err := os.WriteFile(engine, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c, err := NewCommands(Config{Dir: t.TempDir(), Container: Container{Image: "image", Engine: engine}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fault *ContainerError
+		if _, err := c.NewShell().Run(t.Context(), sh("true")); !errors.As(err, &fault) || !strings.Contains(fault.What, want) {
+			t.Errorf("%s: %v, want %s", script, err, want)
+		}
+		_ = c.Close()
+	}
+}
+
 // TestEngineNobodyDecides: a program that commands can replace does not run outside.
 func TestEngineNobodyDecides(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()

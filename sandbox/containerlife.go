@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
@@ -124,10 +126,25 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 		if cause := context.Cause(b.ctx); cause != nil {
 			return nil, cause
 		}
+		if b.words.last() == "" {
+			b.last = silentEnd(err, b.last)
+		}
 		return nil, f.engine.failed(f.c.cfg.Container.Image, b.words.String(), b.last)
 	}
 	b.conn, b.welcome = conn, welcome
 	return cmd, nil
+}
+
+// silentEnd says what became of an engine that said nothing of it: err is what came of
+// reading what it printed, last how it ended.
+func silentEnd(err error, last string) string {
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.EPIPE):
+		return "what it printed is not what perstack-base says in a container"
+	case last == noWord:
+		return "it ended without a word"
+	}
+	return "it ended with " + last
 }
 
 // judge refuses a runner that commands cannot be given to.
@@ -263,6 +280,9 @@ func (c *remoteConn) reason() error {
 	return c.err
 }
 
+// noWord is how a container ended that said nothing.
+const noWord = "without a word"
+
 func (b *container) lastWordsOf(err error) string {
 	said := strings.TrimSpace(b.words.last())
 	var exit *exec.ExitError
@@ -274,7 +294,7 @@ func (b *container) lastWordsOf(err error) string {
 	case said == "" && err != nil:
 		said = err.Error()
 	case said == "":
-		said = "without a word"
+		said = noWord
 	}
 	return strings.TrimSuffix(said, ".")
 }

@@ -395,6 +395,24 @@ func TestAwayMakesNoSetID(t *testing.T) {
 	}
 }
 
+// TestAwayTriesNothingOutside: where commands run in containers nothing is tried out,
+// and no private directory made, to confine them on this machine.
+func TestAwayTriesNothingOutside(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	c := awayCommands(t, "plain", Config{Env: []string{"HOME=/home/of-the-host", "API_TOKEN=secret"}})
+	s := c.NewShell()
+	if home, _ := s.HostEnv("HOME"); home != "/home/of-the-host" {
+		t.Errorf("HOME is %q", home)
+	}
+	if _, found := s.HostEnv("API_TOKEN"); found || len(c.Env()) == 0 {
+		t.Errorf("%q", c.Env())
+	}
+	if made, err := filepath.Glob(filepath.Join(dir, privatePrefix+"*")); err != nil || len(made) > 0 {
+		t.Errorf("%v were made (%v)", made, err)
+	}
+}
+
 // killRunner kills the engine's command, with which the runner dies.
 func killRunner(t *testing.T, s *Shell) {
 	t.Helper()

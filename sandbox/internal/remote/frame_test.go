@@ -15,7 +15,7 @@ import (
 // messages are one of each that has parts.
 var messages = []*Message{
 	{Type: TypeBeat},
-	{Type: TypeHello, Hello: &Hello{Version: Version, Workspace: "/w\xff", Limits: []byte(`{}`), Settings: []File{{"a", []byte("b\x00")}}}},
+	{Type: TypeHello, Hello: &Hello{Version: Version, Workspace: "/w\xff", Limits: []byte(`{}`), Quota: []byte(`{}`), Settings: []File{{"a", []byte("b\x00")}}}},
 	{Type: TypeWelcome, Welcome: &Welcome{Version: Version, Canary: "c", Sees: true}},
 	{Type: TypeRun, Command: 1, Shell: 2, Start: &Start{Name: "sh", Args: []Raw{"-c", "\xfe{"}, Set: []Raw{"A=b"}, Timeout: time.Second}},
 	{Type: TypeOutput, Command: 1, Stream: 1, Last: true, Body: []byte("x\x00y")},

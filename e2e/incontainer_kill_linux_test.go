@@ -318,6 +318,9 @@ func TestInContainerRefusals(t *testing.T) {
 	}{
 		{[]string{"--container", busyboxImage, "--container-engine", "no-such-engine"}, "no-such-engine"},
 		{[]string{"--container", busyboxImage, "--container-engine", e.path, "--max-memory", "lots"}, "lots"},
+		{[]string{"--container", "", "--container-engine", e.path}, "name of an image"},
+		{[]string{"--container", "--privileged", "--container-engine", e.path}, "not the name of an image"},
+		{[]string{"--container", busyboxImage, "--container-engine", e.path, "--allow-read", "/proc"}, "a container has its own"},
 	} {
 		if slices.Contains(start.flags, "--max-memory") && !knowsLimits(t) {
 			continue

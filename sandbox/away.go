@@ -241,9 +241,14 @@ func (a *away) start(ctx context.Context, s *Shell, c *Command) (*Running, error
 }
 
 func (a *away) awaitStart(ctx context.Context, s *Shell, b *berth, call *remoteCall) error {
+	late := time.NewTimer(a.fleet.startTime)
+	defer late.Stop()
 	select {
 	case <-call.began:
 		return nil
+	case <-late.C:
+		call.conn.fail(errSilent)
+		return a.lost(b)
 	case <-call.ended:
 		if call.fault != nil {
 			return errorOf(call.fault)

@@ -78,6 +78,10 @@ func runAsEngine(mode string) {
 		_, _ = r.WriteTo(nowhere{})
 		os.Exit(0)
 	}
+	if act, found := takeovers[mode]; found {
+		takeOver(act)
+		os.Exit(0)
+	}
 	program, err := os.Executable()
 	if err != nil {
 		panic(err)
@@ -372,6 +376,40 @@ func TestAwayContainerDies(t *testing.T) {
 	}
 	if res := run(t, s, sh("true")); len(res.Refused) > 0 {
 		t.Errorf("that is told once: %v", res.Refused)
+	}
+}
+
+// TestAwayMakesNoSetID: a program with the set-id bits in the workspace would have them
+// outside of the container too, so nothing inside makes one, however it is confined.
+func TestAwayMakesNoSetID(t *testing.T) {
+	const line = `cp /bin/true f && chmod 755 f; chmod u+s f; chmod g+s f; stat -c %a f`
+	free, _ := newShell(t, Config{Sandbox: Off})
+	if res := run(t, free, sh(line)); text(res.Stdout) != "6755\n" {
+		t.Fatalf("the attack proves nothing: %s %s", text(res.Stdout), text(res.Stderr))
+	}
+	for _, mode := range []Mode{Off, Auto} {
+		s := awayCommands(t, "capless", Config{Sandbox: mode}).NewShell()
+		if res := run(t, s, sh(line)); text(res.Stdout) != "755\n" {
+			t.Errorf("%s: %s %s", mode, text(res.Stdout), text(res.Stderr))
+		}
+	}
+}
+
+// TestAwayTriesNothingOutside: where commands run in containers nothing is tried out,
+// and no private directory made, to confine them on this machine.
+func TestAwayTriesNothingOutside(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	c := awayCommands(t, "plain", Config{Env: []string{"HOME=/home/of-the-host", "API_TOKEN=secret"}})
+	s := c.NewShell()
+	if home, _ := s.HostEnv("HOME"); home != "/home/of-the-host" {
+		t.Errorf("HOME is %q", home)
+	}
+	if _, found := s.HostEnv("API_TOKEN"); found || len(c.Env()) == 0 {
+		t.Errorf("%q", c.Env())
+	}
+	if made, err := filepath.Glob(filepath.Join(dir, privatePrefix+"*")); err != nil || len(made) > 0 {
+		t.Errorf("%v were made (%v)", made, err)
 	}
 }
 

@@ -35,6 +35,7 @@ var nobodyElseWrites = map[string]string{
 	"sessiondir.go confinement.newSessionDir":                    "in a directory that Policy.Safe vouches for",
 	"containers.go fleet.newTree":                                "in a directory that Policy.Safe vouches for, before the container that has it",
 	"runner.go runner.welcome":                                   "before the first command",
+	"engine.go var":                                              "a file of the system",
 	"sessiondir.go removeTree":                                   "the directory that newSessionDir chose",
 	"repository.go readBelow":                                    "the workspace or what it lies in, before the first command; then a handle",
 	"workdirs.go Workdirs.private":                               "in a directory that exposed has looked at",

@@ -79,9 +79,13 @@ func NewCommands(cfg Config) (*Commands, error) {
 	confined := sync.OnceValue(func() []string {
 		return c.confinement.repositoryEnv(hostEnv(cfg, true))
 	})
+	away := sync.OnceValue(func() []string { return hostEnv(cfg, true) })
 	c.env = func() []string {
 		if cfg.inside != nil {
 			return within()
+		}
+		if c.fleet != nil { // a container gets its own; nothing is tried out here
+			return away()
 		}
 		if c.confinement.confined() {
 			return confined()

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
@@ -20,6 +22,7 @@ type container struct {
 	name   string
 	shared bool
 	mounts mounts
+	bare   bool       // it was made for commands that nothing else confines
 	words  *lastLines // of the engine
 
 	ctx  context.Context // until it is given up
@@ -76,8 +79,11 @@ func (b *container) start() (*exec.Cmd, error) {
 	}
 	f.c.guard.dirBegins(b.tree)
 	cmd, err := b.run(ctx)
-	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" && !f.bare.Swap(true) && b.mounts.git() {
-		b.conn.fail(errEndedMeanwhile) // once more, with the repository read only
+	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" {
+		f.bare.Store(true)
+	}
+	if err == nil && f.bare.Load() && !b.bare && b.mounts.guarded() {
+		b.conn.fail(errEndedMeanwhile) // once more, with the repository read only and sockets covered
 		b.finish(cmd)
 		b.name = newContainerName()
 		cmd, err = b.run(ctx)
@@ -93,6 +99,7 @@ func (b *container) start() (*exec.Cmd, error) {
 // run has the engine run the container, and waits for its runner.
 func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 	f := b.fleet
+	b.bare = f.unguarded()
 	args, err := f.runArgs(b)
 	if err != nil {
 		return nil, err
@@ -119,10 +126,25 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 		if cause := context.Cause(b.ctx); cause != nil {
 			return nil, cause
 		}
+		if b.words.last() == "" {
+			b.last = silentEnd(err, b.last)
+		}
 		return nil, f.engine.failed(f.c.cfg.Container.Image, b.words.String(), b.last)
 	}
 	b.conn, b.welcome = conn, welcome
 	return cmd, nil
+}
+
+// silentEnd says what became of an engine that said nothing of it: err is what came of
+// reading what it printed, last how it ended.
+func silentEnd(err error, last string) string {
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.EPIPE):
+		return "what it printed is not what perstack-base says in a container"
+	case last == noWord:
+		return "it ended without a word"
+	}
+	return "it ended with " + last
 }
 
 // judge refuses a runner that commands cannot be given to.
@@ -204,17 +226,17 @@ func (b *container) end(shell uint64, now <-chan struct{}) {
 
 // farewell has a runner end a shell with all that it left running.
 func (c *remoteConn) farewell(shell uint64, now <-chan struct{}) {
-	over, quit := make(chan time.Time), make(chan struct{})
-	defer close(quit)
-	go func() {
-		select {
-		case <-now:
-		case <-time.After(c.patience()):
-		case <-quit:
-		}
-		close(over)
+	over, told := make(chan time.Time), make(chan struct{})
+	defer close(over)
+	go func() { // for a runner that reads nothing takes no question either
+		defer close(told)
+		_, _ = c.ask(&remote.Message{Type: remote.TypeClose, Shell: shell}, over)
 	}()
-	_, _ = c.ask(&remote.Message{Type: remote.TypeClose, Shell: shell}, over)
+	select {
+	case <-told:
+	case <-now:
+	case <-time.After(c.patience()):
+	}
 }
 
 // The time that an engine has to let a container end whose runner has no server any
@@ -243,7 +265,7 @@ func (b *container) finish(cmd *exec.Cmd) string {
 		return b.lastWordsOf(err)
 	case <-timer.C:
 	}
-	_ = cmd.Process.Kill()
+	killGroup(cmd)
 	<-done
 	b.fleet.engine.remove(b.name)
 	return b.lastWordsOf(b.conn.reason())
@@ -258,6 +280,9 @@ func (c *remoteConn) reason() error {
 	return c.err
 }
 
+// noWord is how a container ended that said nothing.
+const noWord = "without a word"
+
 func (b *container) lastWordsOf(err error) string {
 	said := strings.TrimSpace(b.words.last())
 	var exit *exec.ExitError
@@ -269,7 +294,7 @@ func (b *container) lastWordsOf(err error) string {
 	case said == "" && err != nil:
 		said = err.Error()
 	case said == "":
-		said = "without a word"
+		said = noWord
 	}
 	return strings.TrimSuffix(said, ".")
 }

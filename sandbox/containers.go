@@ -3,11 +3,15 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
@@ -41,6 +45,8 @@ type fleet struct {
 	cache  func() *Cache // of the workspace, for this image; nil for none
 	treeAt func(tree string) string
 
+	startTime time.Duration // how long a runner may take to start a command that goes on
+
 	bare  atomic.Bool // inside, nothing but the container confines commands
 	sweep sync.Once
 	ctx   context.Context // until close
@@ -57,18 +63,51 @@ type fleet struct {
 // idleTime is how long a container that sessions share is kept for the next of them.
 const idleTime = 10 * time.Minute
 
+// startTime is how long a runner may take to start a command that goes on. One that
+// works takes milliseconds.
+const startTime = time.Minute
+
 func newFleet(c *Commands) (*fleet, error) {
 	if len(c.cfg.Network.Rules()) > 0 && c.cfg.Sandbox == Off {
 		return nil, errors.New("--sandbox off leaves nobody in a container to keep the rules of --network; take --network deny or allow, or another --sandbox")
+	}
+	if err := checkImage(c.cfg.Container.Image); err != nil {
+		return nil, err
+	}
+	if err := checkPlaces(slices.Concat([]string{c.cfg.Dir}, c.cfg.AllowRead, c.cfg.AllowWrite)); err != nil {
+		return nil, err
 	}
 	e, err := findEngine(c.cfg.Container.Engine)
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{c: c, engine: e, treeAt: treeInside, all: map[*container]bool{}}
+	if err := e.apartFrom(append([]string{c.cfg.Dir}, c.cfg.AllowWrite...)); err != nil {
+		return nil, err
+	}
+	f := &fleet{c: c, engine: e, treeAt: treeInside, startTime: startTime, all: map[*container]bool{}}
 	f.cache = sync.OnceValue(f.openCache)
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
+}
+
+// checkImage refuses what an engine would take for something else than an image.
+func checkImage(image string) error {
+	odd := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	if strings.HasPrefix(image, "-") || strings.ContainsFunc(image, odd) {
+		return fmt.Errorf("--container: %q is not the name of an image; name one as in --container python:3.12-slim", image)
+	}
+	return nil
+}
+
+// checkPlaces refuses places that a container has of its own.
+func checkPlaces(paths []string) error {
+	for _, path := range paths {
+		switch clean := filepath.Clean(path); {
+		case clean == "/", clean == "/dev", belowPath(clean, "/proc"), belowPath(clean, "/sys"):
+			return fmt.Errorf("with --container, %s cannot be that of this machine, neither as the workspace nor by --allow-read or --allow-write: a container has its own", clean)
+		}
+	}
+	return nil
 }
 
 // close ends all containers that are left.

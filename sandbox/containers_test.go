@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,8 +90,68 @@ func TestMounts(t *testing.T) {
 			t.Errorf("%v: %v", one.needs, !one.want)
 		}
 	}
-	if got := (bindMount{from: `/a,b"c`, at: "/d"}).flag(); got != `type=bind,"source=/a,b""c",target=/d,readonly` {
-		t.Error(got)
+}
+
+// TestMountFlags: what an engine reads is what was meant, whatever a path looks like.
+func TestMountFlags(t *testing.T) {
+	for _, path := range []string{`/a,b"c`, "/a\r", "/a\rb", "/a\nb", "/a\n", " /a ", "/a=b", `/"`, "/a,readonly", "/x:ro"} {
+		flag, err := (bindMount{from: path, at: path}).flag()
+		if err != nil {
+			t.Errorf("%q: %v", path, err)
+			continue
+		}
+		fields, err := csv.NewReader(strings.NewReader(flag)).Read()
+		if want := []string{"type=bind", "source=" + path, "target=" + path, "readonly"}; err != nil || !reflect.DeepEqual(fields, want) {
+			t.Errorf("%q is read as %q (%v)", path, fields, err)
+		}
+		writable, _ := (bindMount{from: path, at: path, write: true}).flag()
+		if fields, err := csv.NewReader(strings.NewReader(writable)).Read(); err != nil || !reflect.DeepEqual(fields, []string{"type=bind", "source=" + path, "target=" + path}) {
+			t.Errorf("%q is read as %q (%v)", path, fields, err)
+		}
+	}
+	for _, path := range []string{"/a\r\nb", "/a\xff"} {
+		if flag, err := (bindMount{from: path, at: "/x", write: true}).flag(); err == nil {
+			t.Errorf("%q is given to an engine as %q, which is another path to it", path, flag)
+		}
+	}
+}
+
+// TestPlacesOfContainers: what a container has of its own cannot be this machine's.
+func TestPlacesOfContainers(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/proc", "/proc/1", "/sys", "/dev", "/usr/.."} {
+		for _, cfg := range []Config{{Dir: t.TempDir(), AllowRead: []string{path}}, {Dir: path}} {
+			cfg.Container = Container{Image: "image", Engine: program}
+			if c, err := NewCommands(cfg); err == nil {
+				_ = c.Close()
+				t.Errorf("%+v is taken", cfg)
+			} else if !strings.Contains(err.Error(), "--container") {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestTmpOfContainers: where /tmp is this machine's it is not hidden by another one.
+func TestTmpOfContainers(t *testing.T) {
+	for _, cfg := range []Config{{Dir: "/tmp"}, {Dir: t.TempDir(), AllowWrite: []string{"/tmp/"}}, {Dir: t.TempDir()}} {
+		c, err := NewCommands(Config{Dir: cfg.Dir, AllowWrite: cfg.AllowWrite, NoCache: true, Container: Container{Image: "image", Engine: "/bin/sh"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &container{fleet: c.fleet, mounts: c.fleet.mountsFor(), name: newContainerName(), tree: "/tree"}
+		args, err := c.fleet.runArgs(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		real := slices.Contains(args, "type=bind,source=/tmp,target=/tmp")
+		if own := slices.Contains(args, "--tmpfs"); own == real || real != (cfg.Dir == "/tmp" || cfg.AllowWrite != nil) {
+			t.Errorf("%+v: %q", cfg, args)
+		}
+		_ = c.Close()
 	}
 }
 
@@ -118,13 +180,18 @@ func TestAbandonedContainers(t *testing.T) {
 	if alive || !abandonedName(name) {
 		t.Errorf("%s: %v while it runs, %v when it has ended", name, alive, abandonedName(name))
 	}
+	const machine, boot, namespace, began = 2, 3, 4, 6 // of the name's parts
 	parts := strings.Split(own, "-")
-	parts[2] = "00000000"
+	parts[boot] = "00000000"
 	if !abandonedName(strings.Join(parts, "-")) {
 		t.Error("one of another boot is abandoned")
 	}
+	parts[machine] = "00000000"
+	if abandonedName(strings.Join(parts, "-")) {
+		t.Error("whether a server of another machine or user runs is not known here: they may share the daemon")
+	}
 	parts = strings.Split(own, "-")
-	parts[3], parts[5] = "1", "1"
+	parts[namespace], parts[began] = "1", "1"
 	if abandonedName(strings.Join(parts, "-")) {
 		t.Error("what another namespace's numbers mean is not known here")
 	}

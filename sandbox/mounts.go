@@ -125,6 +125,36 @@ func belowPath(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, withSeparator(dir))
 }
 
+// unguarded reports whether nothing but the container confines commands, as far as
+// that is known.
+func (f *fleet) unguarded() bool { return f.bare.Load() || f.c.cfg.Sandbox == Off }
+
+// covers are the sockets of this machine in places that commands may only read, where
+// nothing else keeps commands from connecting to them: a mount that is read only
+// does not. Who names a socket itself has it.
+func (b *container) covers() (paths []string) {
+	m := b.mounts
+	if !b.bare {
+		return nil
+	}
+	for _, one := range m {
+		if one.write {
+			continue
+		}
+		for _, path := range confine.SocketsBelow([]string{one.from}) {
+			if rel, err := filepath.Rel(one.from, path); err == nil {
+				paths = append(paths, filepath.Join(one.at, rel))
+			}
+		}
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return m.around(path).write })
+}
+
+// guarded reports whether there are places that are not as safe without a guard inside.
+func (m mounts) guarded() bool {
+	return m.git() || slices.ContainsFunc(m, func(one bindMount) bool { return !one.write })
+}
+
 // git reports whether there are places of git's that commands may write.
 func (m mounts) git() bool {
 	return slices.ContainsFunc(m, func(one bindMount) bool { return one.git })

@@ -225,6 +225,15 @@ func (c *capture) count(b []byte) {
 	}
 }
 
+// textBytes is how many bytes the pieces of a stream have as text.
+func textBytes(pieces ...[]byte) int64 {
+	var c capture
+	for _, piece := range pieces {
+		c.count(piece)
+	}
+	return c.text + 3*int64(len(c.pending))
+}
+
 // finish ends the keeping and hands over what was kept.
 func (c *capture) finish() Output {
 	if c == nil {

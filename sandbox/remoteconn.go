@@ -58,9 +58,10 @@ var errSilent = fmt.Errorf("it has not answered for %v", remote.Silence)
 // must end both streams.
 func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), hello *remote.Hello, limits Limits) (*remoteConn, *remote.Welcome, error) {
 	c := &remoteConn{
-		out: remote.NewWriter(out, remote.MaxFromServer), close: close, done: make(chan struct{}),
+		close: close, done: make(chan struct{}),
 		calls: map[uint64]*remoteCall{}, asked: map[uint64]chan *remote.Message{}, bounds: limits,
 	}
+	c.out = remote.NewWriter(watchedWriter{out, func() { c.fail(errSilent) }}, remote.MaxFromServer)
 	frames := remote.NewReader(in, remote.MaxFromRunner)
 	type answer struct {
 		m   *remote.Message
@@ -93,6 +94,27 @@ func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), 
 		c.fail(context.Cause(ctx))
 		return nil, nil, context.Cause(ctx)
 	}
+}
+
+// A watchedWriter calls late when what it writes to does not take it in time. A
+// runner always reads: one that says that it lives, but reads nothing, is none.
+type watchedWriter struct {
+	to   io.Writer
+	late func()
+}
+
+// writeStep is less than a pipe holds.
+const writeStep = 32 << 10
+
+func (w watchedWriter) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		timer := time.AfterFunc(remote.Silence, w.late)
+		var some int
+		some, err = w.to.Write(b[n:min(len(b), n+writeStep)])
+		timer.Stop()
+		n += some
+	}
+	return n, err
 }
 
 // fail ends the stream, and every command with it.
@@ -265,13 +287,19 @@ func (call *remoteCall) output(m *remote.Message) error {
 	return nil
 }
 
-// complete puts the numbers of a result beside the bytes that came before it.
+// complete puts the numbers of a result beside the bytes that came before it. Whoever
+// words a result computes with them, so they have to be those of a stream of which
+// that much is kept.
 func (call *remoteCall) complete() error {
 	for i := range call.kept {
-		out := &call.kept[i]
+		out, keep := &call.kept[i], int64(call.keep)
 		out.Total, out.TextBytes = call.result.Total[i], call.result.TextBytes[i]
-		if int64(len(out.Head)+len(out.Tail)) > out.Total {
-			return errors.New("a runner sent more output than there was")
+		head := min(out.Total, keep)
+		if int64(len(out.Head)) != head || int64(len(out.Tail)) != min(out.Total-head, keep) {
+			return errors.New("a runner did not send the output that it tells of")
+		}
+		if out.Complete() {
+			out.TextBytes = textBytes(out.Head, out.Tail)
 		}
 	}
 	return nil

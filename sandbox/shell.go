@@ -270,7 +270,7 @@ func (s *Shell) starter(l launch) starter {
 	if l.cage != nil {
 		return cagedStarter{l.cage}
 	}
-	return groupStarter{s.c.guard}
+	return groupStarter{s.c.guard, s.c.cfg.inside != nil}
 }
 
 // follow waits for the end of the program, or brings it about.

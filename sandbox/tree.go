@@ -37,7 +37,7 @@ func startError(c *Command, l launch, err error) error {
 		{syscall.ENOTDIR, ErrNoProgram}, {fs.ErrPermission, ErrNotExecutable}, {syscall.EISDIR, ErrNotExecutable},
 	}
 	for _, k := range known {
-		if errors.Is(err, k.system) {
+		if ofProgram(err) && errors.Is(err, k.system) {
 			err = k.ours
 			break
 		}
@@ -49,6 +49,14 @@ func startError(c *Command, l launch, err error) error {
 		}
 	}
 	return &StartError{Command: c.Name, What: c.Name, Err: err, Refused: refused}
+}
+
+// ofProgram reports whether an error is the system's answer to the program itself: what
+// failed before it was tried says so, and is not to be taken for a fault of the program.
+func ofProgram(err error) bool {
+	_, plain := err.(syscall.Errno)
+	var path *fs.PathError // of package os
+	return plain || errors.As(err, &path)
 }
 
 // A starter starts a program as the leader of a tree of its own. One that

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -20,11 +21,18 @@ import (
 // Pdeathsig would be the obvious way to bind children to the server, but it
 // fires when the thread that forked ends, and Go ends threads at will. The
 // watchdog does it instead.
-type groupStarter struct{ guard *watchdog }
+type groupStarter struct {
+	guard  *watchdog
+	inside bool // a container, whose files are this machine's in part
+}
 
 func (s groupStarter) start(l launch) (tree, error) {
 	g := newGroup(l, s.guard)
-	if _, err := proc.Start(g.begin); err != nil {
+	begin := g.begin
+	if s.inside {
+		begin = confine.WithoutSetID(begin)
+	}
+	if _, err := proc.Start(begin); err != nil {
 		return nil, err
 	}
 	s.guard.groupBegins(g.pid)

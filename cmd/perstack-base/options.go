@@ -68,7 +68,7 @@ func (o *options) registerCommands(f *pflag.FlagSet) {
 	o.taskAfter, o.taskTTL = server.DefaultTaskAfter, server.DefaultTaskTTL
 	timeFlag(f, &o.taskAfter, "task-after", 0, "10s", "turn a call into a task when its command runs longer, where the client takes tasks; 0 = at once")
 	timeFlag(f, &o.taskTTL, "task-ttl", time.Second, "1h", "keep the result of a task for this time")
-	f.StringVar(&o.container.Image, "container", "", "run commands in a container of this `IMAGE`, one for each session; file tools stay outside, on the same workspace")
+	imageFlag(f, &o.container.Image, "container", "run commands in a container of this `IMAGE`, one for each session; file tools stay outside, on the same workspace")
 	f.StringVar(&o.container.Engine, "container-engine", sandbox.DefaultEngine, "run containers with this `COMMAND`: docker, podman, nerdctl or a path")
 	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(sandbox.Auto), "how commands are confined: auto (in namespaces, else by Landlock, else not), strict (in namespaces, else by Landlock, else commands are refused), landlock (by Landlock, or commands are refused), isolate (in namespaces, with the workspace guarded, or commands are refused) or off")
 	networkFlag(f, &o.network, "network", "what of the network commands can use: deny, allow, or a list of what they reach, over TCP and nothing else: NAME and *.NAME (ports 80 and 443), NAME:PORT, NAME:*, addresses and networks, and -NAME, which they never reach")

@@ -10,6 +10,9 @@ import (
 func runnerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: sandbox.RunnerCommand, Hidden: true, Args: noArguments,
+		// The environment is the image's: it may be one that serves by it.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+
 		Short: "Run the commands of a server that speaks on standard input and output (started by serve --container)",
 		RunE: func(*cobra.Command, []string) error {
 			in, out, err := sandbox.TakeStreams()

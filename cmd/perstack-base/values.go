@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,6 +46,18 @@ func choiceFlag(f *pflag.FlagSet, p *string, name, placeholder string, choices [
 	f.Var(&setting{placeholder, def, func(text string) error {
 		if !slices.Contains(choices, text) {
 			return fmt.Errorf("must be %s%s", orList(choices), didYouMean(text, choices))
+		}
+		*p = text
+		return nil
+	}}, name, usage)
+}
+
+// imageFlag takes the name of an image. None at all would have commands run on this
+// machine, where a script's variable was empty.
+func imageFlag(f *pflag.FlagSet, p *string, name, usage string) {
+	f.Var(&setting{"IMAGE", "", func(text string) error {
+		if strings.TrimSpace(text) == "" {
+			return errors.New("must be the name of an image, as in python:3.12-slim")
 		}
 		*p = text
 		return nil

@@ -51,9 +51,19 @@ func (q *question) connectUnix(sock int, raw []byte) answer {
 		unix.Close(target.fd)
 		return q.refuse(unix.EACCES, "connect to "+target.path+", where the server that runs the commands listens", "")
 	}
+	if target.e == 0 && onReadOnly(target.fd) { // whoever made it is not of the session
+		unix.Close(target.fd)
+		return q.refuse(unix.EACCES, "connect to "+target.path, "--allow-write "+target.path)
+	}
 	return q.change(target, "connect to", func() error {
 		return q.rawConnect(sock, unixAddress(fdPath(target.fd)))
 	})
+}
+
+// onReadOnly reports whether a file is where nobody who sees it there can write.
+func onReadOnly(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
 }
 
 // listensForUs reports whether the other side of a connected socket listened by the

@@ -21,6 +21,12 @@ func Foreseen() error { return ErrUnavailable }
 // Offered is false.
 func Offered() bool { return false }
 
+// SocketsBelow finds none here.
+func SocketsBelow([]string) []string { return nil }
+
+// WithoutSetID changes nothing here.
+func WithoutSetID(start func() (pid int, err error)) func() (pid int, err error) { return start }
+
 // Own does nothing here.
 func Own(net.Addr) (forget func()) { return func() {} }
 

@@ -36,6 +36,14 @@ func boundSockets() (paths []string) {
 	return slices.Compact(paths)
 }
 
+// SocketsBelow lists the Unix sockets in directories, but not those that are named
+// themselves.
+func SocketsBelow(dirs []string) []string {
+	return slices.DeleteFunc(boundSockets(), func(path string) bool {
+		return slices.Contains(dirs, path) || !below(path, dirs) || !isSocket(path)
+	})
+}
+
 // maxSocketWalk bounds how many entries of readable places are looked at for sockets.
 const maxSocketWalk = 4000
 

@@ -15,7 +15,7 @@ import (
 // messages are one of each that has parts.
 var messages = []*Message{
 	{Type: TypeBeat},
-	{Type: TypeHello, Hello: &Hello{Version: Version, Workspace: "/w\xff", Limits: []byte(`{}`), Settings: []File{{"a", []byte("b\x00")}}}},
+	{Type: TypeHello, Hello: &Hello{Version: Version, Workspace: "/w\xff", Limits: []byte(`{}`), Quota: []byte(`{}`), Settings: []File{{"a", []byte("b\x00")}}}},
 	{Type: TypeWelcome, Welcome: &Welcome{Version: Version, Canary: "c", Sees: true}},
 	{Type: TypeRun, Command: 1, Shell: 2, Start: &Start{Name: "sh", Args: []Raw{"-c", "\xfe{"}, Set: []Raw{"A=b"}, Timeout: time.Second}},
 	{Type: TypeOutput, Command: 1, Stream: 1, Last: true, Body: []byte("x\x00y")},
@@ -99,6 +99,8 @@ func TestHostileFrames(t *testing.T) {
 		"stream 2":          frame(`{"type":"output","stream":2}`, ""),
 		"stream -1":         frame(`{"type":"output","stream":-1}`, ""),
 		"negative total":    frame(`{"type":"result","result":{"total":[-1,0]}}`, ""),
+		"too large a total": frame(`{"type":"result","result":{"total":[1152921504606846977,0],"textBytes":[1152921504606846977,0]}}`, ""),
+		"less text":         frame(`{"type":"result","result":{"total":[2,0],"textBytes":[1,0]}}`, ""),
 		"more text":         frame(`{"type":"result","result":{"total":[1,0],"textBytes":[100,0]}}`, ""),
 		"negative duration": frame(`{"type":"result","result":{"duration":-1}}`, ""),
 		"long signal":       frame(`{"type":"result","result":{"signal":"`+strings.Repeat("x", 100)+`"}}`, ""),

@@ -203,6 +203,7 @@ type Needs struct {
 const (
 	MaxRefused  = 64
 	MaxSentence = 4096
+	MaxTotal    = 1 << 60 // bytes of output: what is computed with them stays a number
 )
 
 // check refuses what no side may say: the kinds that miss their part, and numbers
@@ -226,9 +227,9 @@ func (m *Message) check() error {
 }
 
 func (r *Result) sound() bool {
-	for i := range r.Total {
+	for i, total := range r.Total {
 		// An invalid byte is three as text.
-		if r.Total[i] < 0 || r.TextBytes[i] < 0 || r.TextBytes[i]/3 > r.Total[i] {
+		if total < 0 || total > MaxTotal || r.TextBytes[i] < total || r.TextBytes[i] > 3*total {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -154,10 +155,57 @@ func TestReaperLooksAgain(t *testing.T) {
 	eventually(t, "it was not collected", func() bool { _, ok := Read(pid); return !ok })
 }
 
+// TestFilteredChildIsItsStarters: a child of package os that has filters of its own, as
+// browsers and the clients of container engines have, is no command of ours.
+func TestFilteredChildIsItsStarters(t *testing.T) {
+	exe, err := os.Executable()
+	must(t, err)
+	Adopt()
+	held := exec.Command(exe)
+	held.Env = append(os.Environ(), filteredVar+"=1")
+	held.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := held.StdoutPipe()
+	must(t, err)
+	must(t, held.Start())
+	line := make([]byte, 1)
+	_, err = io.ReadFull(out, line)
+	must(t, err)
+	eventually(t, "it does not end", isZombie(held.Process.Pid))
+	if !Confined(held.Process.Pid) {
+		t.Skip("this kernel does not count filters")
+	}
+	for range 20 { // the reaper looks
+		lookSoon()
+		time.Sleep(time.Millisecond)
+	}
+	if err := held.Wait(); held.ProcessState == nil || held.ProcessState.ExitCode() != filteredStatus {
+		t.Errorf("got %v", err)
+	}
+}
+
+// filteredVar makes the test binary be a child that ends under a filter.
+const (
+	filteredVar    = "PROC_TEST_FILTERED"
+	filteredStatus = 9
+)
+
+func endFiltered() {
+	allow := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000}} // SECCOMP_RET_ALLOW
+	program := unix.SockFprog{Len: 1, Filter: &allow[0]}
+	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	const everyThread = 1 // SECCOMP_FILTER_FLAG_TSYNC
+	_, _, _ = unix.Syscall(unix.SYS_SECCOMP, 1, everyThread, uintptr(unsafe.Pointer(&program)))
+	fmt.Print("f")
+	os.Exit(filteredStatus)
+}
+
 // reuseVar makes the test binary be the first process of a namespace.
 const reuseVar = "PROC_TEST_REUSE"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(filteredVar) != "" {
+		endFiltered()
+	}
 	if os.Getenv(reuseVar) != "" {
 		if err := reuse(); err != nil {
 			fmt.Println(err)

@@ -119,14 +119,15 @@ func take(pid int) bool {
 // Orphan reports whether a child of this process was left to it, rather than
 // started by other code of this program.
 func Orphan(pid int) bool {
+	held, sure := heldElsewhere()
+	if held[pid] {
+		return false
+	}
 	if Confined(pid) {
 		return true
 	}
-	if group, err := unix.Getpgid(pid); err != nil || group == unix.Getpgrp() {
-		return false
-	}
-	held, sure := heldElsewhere()
-	return sure && !held[pid]
+	group, err := unix.Getpgid(pid)
+	return sure && err == nil && group != unix.Getpgrp()
 }
 
 // Confined reports whether a process runs under more seccomp filters than this

@@ -44,7 +44,7 @@ var nobodyElseWrites = map[string]string{
 	"internal/network/hosts.go Gate.readHosts":                   "the machine's /etc",
 	"internal/network/hosts.go fromHosts":                        "the machine's /etc",
 	"internal/confine/isolator_linux.go newIsolator":             "the machine's /etc",
-	"internal/confine/brokerlookup_linux.go question.write":      "/proc",
+	"internal/confine/patches_linux.go question.writeAll":        "/proc",
 	"internal/confine/brokeroutward_linux.go question.flagsOf":   "/proc",
 	"internal/confine/gatewaystage_linux.go view.layNameServers": "inside of the view, before the first command",
 	"internal/confine/mounts_linux.go emptyFile":                 "an empty file system that no command has seen yet",

@@ -10,14 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// ownCaches gives a test a place of its own for the caches of all workspaces.
-func ownCaches(t *testing.T) {
-	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	t.Setenv("TMPDIR", t.TempDir())
-}
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
+)
 
 // openCache opens the cache of a workspace of that name, until the test ends or it
 // is closed.
@@ -32,29 +27,14 @@ func openCache(t *testing.T, workspace string) (*Workdirs, *Cache) {
 	return trees, c
 }
 
-func put(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func here(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // TestClearCache: what is used stays; else everything goes, also below directories
 // that are not writable, and nothing that a link leads to.
 func TestClearCache(t *testing.T) {
-	ownCaches(t)
+	filetest.OwnCaches(t)
 	trees, c := openCache(t, "/some/workspace")
 	precious := filepath.Join(t.TempDir(), "precious")
-	put(t, precious, "x")
-	put(t, filepath.Join(c.Dir(), "mod", "deep", "file"), "content")
+	filetest.Put(t, precious, "x")
+	filetest.Put(t, filepath.Join(c.Dir(), "mod", "deep", "file"), "content")
 	for link, target := range map[string]string{"link": precious, "mod/deep/dir": filepath.Dir(precious)} {
 		if err := os.Symlink(target, filepath.Join(c.Dir(), link)); err != nil {
 			t.Fatal(err)
@@ -74,8 +54,8 @@ func TestClearCache(t *testing.T) {
 	if err := trees.ClearCache(); err != nil {
 		t.Error(err)
 	}
-	if here(c.Dir()) || !here(precious) {
-		t.Errorf("after clearing: cache there %v, link's target there %v", here(c.Dir()), here(precious))
+	if filetest.Exists(c.Dir()) || !filetest.Exists(precious) {
+		t.Errorf("after clearing: cache there %v, link's target there %v", filetest.Exists(c.Dir()), filetest.Exists(precious))
 	}
 	if err := trees.ClearCache(); err != nil {
 		t.Errorf("clearing what is empty: %v", err)
@@ -85,11 +65,11 @@ func TestClearCache(t *testing.T) {
 // TestSweepCaches: the oldest of too much goes, and what nobody used for long; what
 // is in use stays, and when it is alone too large it goes before its next use.
 func TestSweepCaches(t *testing.T) {
-	ownCaches(t)
+	filetest.OwnCaches(t)
 	caches := map[string]*Cache{}
 	for i, name := range []string{"busy", "new", "middle", "old"} {
 		trees, c := openCache(t, "/"+name)
-		put(t, filepath.Join(c.Dir(), "file"), strings.Repeat("x", 100))
+		filetest.Put(t, filepath.Join(c.Dir(), "file"), strings.Repeat("x", 100))
 		used := time.Now().Add(-time.Duration(i) * 24 * time.Hour)
 		top, err := trees.open()
 		if err != nil {
@@ -105,7 +85,7 @@ func TestSweepCaches(t *testing.T) {
 	}
 	left := func() (names []string) {
 		for name, c := range caches {
-			if here(c.Dir()) {
+			if filetest.Exists(c.Dir()) {
 				names = append(names, name)
 			}
 		}
@@ -130,68 +110,20 @@ func TestSweepCaches(t *testing.T) {
 	}
 	_ = caches["busy"].Close()
 	_, again := openCache(t, "/busy")
-	if here(filepath.Join(again.Dir(), "file")) {
+	if filetest.Exists(filepath.Join(again.Dir(), "file")) {
 		t.Error("a cache that is alone too large is not cleared before its next use")
 	}
-	put(t, filepath.Join(again.Dir(), "file"), "x")
+	filetest.Put(t, filepath.Join(again.Dir(), "file"), "x")
 	trees.SweepCaches()
-	if _, once := openCache(t, "/busy"); !here(filepath.Join(once.Dir(), "file")) {
+	if _, once := openCache(t, "/busy"); !filetest.Exists(filepath.Join(once.Dir(), "file")) {
 		t.Error("a cache within bounds is cleared")
-	}
-}
-
-// TestCacheVariables: tools are led into the cache, but for where the host's own
-// place can be written.
-func TestCacheVariables(t *testing.T) {
-	ownCaches(t)
-	home := t.TempDir()
-	put(t, filepath.Join(home, "go/pkg/mod/cache/download/x"), "")
-	put(t, filepath.Join(home, ".npm/_cacache/content-v2/x"), "")
-	_, c := openCache(t, "/w")
-	host := []string{"HOME=" + home, "GOCACHE=/own/cache", "PIP_CACHE_DIR=/elsewhere"}
-	value := func(cfg Config, name string) string {
-		v, _ := getenv(c.env(host, cfg), name)
-		return v
-	}
-	closed := Config{Dir: "/w", AllowWrite: []string{"/own"}}
-	open := closed
-	open.Network = OpenNetwork
-	for _, want := range []struct {
-		cfg         Config
-		name, value string
-	}{
-		{closed, "GOCACHE", "/own/cache"},
-		{closed, "PIP_CACHE_DIR", filepath.Join(c.Dir(), "pip")},
-		{closed, "XDG_CACHE_HOME", filepath.Join(c.Dir(), "xdg")},
-		{closed, "GOMODCACHE", ""},
-		{closed, "npm_config_cache", filepath.Join(c.Dir(), "npm-offline")},
-		{open, "npm_config_cache", filepath.Join(c.Dir(), "npm")},
-		{open, "GOMODCACHE", filepath.Join(c.Dir(), "go-mod")},
-		{open, "GOPROXY", "file://" + home + "/go/pkg/mod/cache/download,https://proxy.golang.org,direct"},
-	} {
-		if got := value(want.cfg, want.name); got != want.value {
-			t.Errorf("network %v: %s is %q, not %q", want.cfg.Network, want.name, got, want.value)
-		}
-	}
-	link := filepath.Join(c.Dir(), "npm-offline/_cacache/content-v2")
-	if got, err := os.Readlink(link); err != nil || got != filepath.Join(home, ".npm/_cacache/content-v2") {
-		t.Errorf("%s leads to %q: %v", link, got, err)
-	}
-	// A command that puts a link in the way makes the server write nowhere else.
-	away := t.TempDir()
-	if err := errors.Join(os.RemoveAll(filepath.Join(c.Dir(), "npm-offline")), os.Symlink(away, filepath.Join(c.Dir(), "npm-offline"))); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.env(host, closed)
-	if entries, err := os.ReadDir(away); err != nil || len(entries) != 0 {
-		t.Errorf("the server followed a link out of the cache: %v %v", entries, err)
 	}
 }
 
 // TestDeepCache: a tree of more levels than any tool makes is not walked to its end,
 // counts as too large, and goes with the cache.
 func TestDeepCache(t *testing.T) {
-	ownCaches(t)
+	filetest.OwnCaches(t)
 	trees, c := openCache(t, "/deep")
 	root, err := os.OpenRoot(c.Dir())
 	if err != nil {
@@ -213,7 +145,7 @@ func TestDeepCache(t *testing.T) {
 		t.Errorf("it counts as %+v", uses)
 	}
 	_ = c.Close()
-	if err := trees.ClearCache(); err != nil || here(c.Dir()) {
+	if err := trees.ClearCache(); err != nil || filetest.Exists(c.Dir()) {
 		t.Errorf("it cannot be cleared: %v", err)
 	}
 }

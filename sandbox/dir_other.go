@@ -16,9 +16,6 @@ func openHandle(st *state, rel string) (handle, error) {
 	return handle{root}, err
 }
 
-// openListing opens a directory to be listed.
-func openListing(dir *os.Root) (*os.File, error) { return dir.Open(".") }
-
 func (h handle) close() error { return h.root.Close() }
 
 func (h handle) list() ([]fs.DirEntry, error) {

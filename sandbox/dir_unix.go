@@ -40,21 +40,6 @@ func openHandle(st *state, rel string) (handle, error) {
 	return handle{file, int(file.Fd())}, nil
 }
 
-// openListing opens a directory to be listed. A file of os.Root asks for the status
-// of every entry that it lists; a second descriptor of the same directory does not.
-func openListing(dir *os.Root) (*os.File, error) {
-	file, err := dir.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "."), nil
-}
-
 func (h handle) close() error { return h.file.Close() }
 
 func (h handle) list() ([]fs.DirEntry, error) {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
 // TestEmbedderKeepsItsChildren: a program that runs commands here and starts
@@ -18,7 +20,7 @@ func TestEmbedderKeepsItsChildren(t *testing.T) {
 			run(t, s, sh("(setsid true &)"))
 			bystander := exec.Command("sleep", "1000")
 			bystander.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			must(t, bystander.Start())
+			filetest.Must(t, bystander.Start())
 			var all sync.WaitGroup
 			slots := make(chan bool, 16)
 			for i := range 300 {
@@ -39,7 +41,7 @@ func TestEmbedderKeepsItsChildren(t *testing.T) {
 				})
 			}
 			all.Wait()
-			must(t, c.Close()) // the last session ends, and what it left
+			filetest.Must(t, c.Close()) // the last session ends, and what it left
 			if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
 				t.Errorf("a child that is none of the session's was ended with it: %v", err)
 			}

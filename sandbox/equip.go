@@ -34,7 +34,7 @@ func (c *Commands) equip(d *sessionDir, env []string) []string {
 	env = mergeEnv(env, set)
 	if cache := c.cache(); cache != nil {
 		d.cache = cache.Dir()
-		env = cache.env(env, c.cfg)
+		env = cacheEnv(cache.Dir(), env, c.cfg)
 	}
 	return mergeEnv(env, c.cargoHome(d, home, env))
 }

@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
 // TestCacheLivesOn: what a command leaves in the cache is there for the next server
 // of the workspace, and for nobody else's commands.
 func TestCacheLivesOn(t *testing.T) {
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
-		ownCaches(t)
+		filetest.OwnCaches(t)
 		dir := t.TempDir()
 		first := shell(t, Config{Dir: dir})
 		res := run(t, first, sh(`mkdir -p "$GOCACHE" && echo kept > "$GOCACHE/it" && echo "$GOCACHE"`))
@@ -35,7 +37,7 @@ func TestCacheLivesOn(t *testing.T) {
 
 // TestNoCacheWhereCommandsWrite: a cache whose place commands can move is none.
 func TestNoCacheWhereCommandsWrite(t *testing.T) {
-	ownCaches(t)
+	filetest.OwnCaches(t)
 	base := os.Getenv("XDG_CACHE_HOME")
 	s := confinedShell(t, Config{AllowWrite: []string{filepath.Dir(base)}})
 	if res := run(t, s, sh(`echo "$GOCACHE"`)); string(res.Stdout.Head) != "\n" {
@@ -50,13 +52,13 @@ func TestNoCacheWhereCommandsWrite(t *testing.T) {
 // for the secrets; they can change them there, and the user's stay as they are.
 func TestSettingsOfCommands(t *testing.T) {
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
-		ownCaches(t)
+		filetest.OwnCaches(t)
 		home := t.TempDir()
-		put(t, filepath.Join(home, ".gitconfig"), "[user]\n\tname = Ann\n[credential]\n\thelper = s3cret\n[include]\n\tpath = more\n")
-		put(t, filepath.Join(home, "more"), "[core]\n\texcludesFile = ~/.ignored\n")
-		put(t, filepath.Join(home, ".ignored"), "*.swp\n")
-		put(t, filepath.Join(home, ".npmrc"), "registry=https://npm.corp/\n//npm.corp/:_authToken=s3cret\n")
-		put(t, filepath.Join(home, ".config/go/env"), "GOPRIVATE=corp.example\n")
+		filetest.Put(t, filepath.Join(home, ".gitconfig"), "[user]\n\tname = Ann\n[credential]\n\thelper = s3cret\n[include]\n\tpath = more\n")
+		filetest.Put(t, filepath.Join(home, "more"), "[core]\n\texcludesFile = ~/.ignored\n")
+		filetest.Put(t, filepath.Join(home, ".ignored"), "*.swp\n")
+		filetest.Put(t, filepath.Join(home, ".npmrc"), "registry=https://npm.corp/\n//npm.corp/:_authToken=s3cret\n")
+		filetest.Put(t, filepath.Join(home, ".config/go/env"), "GOPRIVATE=corp.example\n")
 		s := shell(t, Config{Env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}})
 		res := run(t, s, sh(`cd "$(mktemp -d)" && git init -q . && touch a.swp && git status --short && git config user.name && git config credential.helper
 			git config --global user.name Bob && git config user.name && cat ~/.npmrc ~/.config/go/env; cat `+home+`/.npmrc`))

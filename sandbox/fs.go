@@ -195,3 +195,12 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 		return list, nil
 	})
 }
+
+// WithRoot calls do with the root of the tree, which must not outlive that call.
+func (f *FS) WithRoot(do func(*os.Root) error) error {
+	st := f.cur.Load()
+	if st == nil {
+		return fs.ErrClosed
+	}
+	return do(st.root)
+}

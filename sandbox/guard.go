@@ -60,6 +60,9 @@ func (f *FS) inRepository(rel string) bool {
 	return inside
 }
 
+// maxConfig is how much of a repository's settings is looked at.
+const maxConfig = 1 << 20
+
 // named reports whether rel is or lies in what the settings of the workspace's
 // repository name.
 func (f *FS) named(rel string) bool {
@@ -69,7 +72,7 @@ func (f *FS) named(rel string) bool {
 			return false, nil
 		}
 		defer file.Close()
-		config, _ := io.ReadAll(io.LimitReader(file, maxCopy))
+		config, _ := io.ReadAll(io.LimitReader(file, maxConfig))
 		for _, name := range confine.NamedByGit(string(config), f.real) {
 			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
 				return true, nil

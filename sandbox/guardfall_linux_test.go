@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
 // gitConfigs runs git outside, where it is to write its settings.
@@ -24,7 +26,7 @@ const plant = `printf '[core]\n\tfsmonitor = "touch planted; false"\n' >> .git/c
 func planted(dir string) bool {
 	cmd := exec.Command("git", "-C", dir, "status")
 	_ = cmd.Run()
-	return here(filepath.Join(dir, "planted"))
+	return filetest.Exists(filepath.Join(dir, "planted"))
 }
 
 // TestGuardOutlivesGitOutside: git outside cannot take the cover off its settings
@@ -121,7 +123,7 @@ func TestHostDirMadeLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		res := run(t, s, sh("cat perstack/k; echo evil > perstack/k2"))
-		if res.ExitCode == 0 || len(res.Stdout.Head) > 0 || here(filepath.Join(host, "k2")) {
+		if res.ExitCode == 0 || len(res.Stdout.Head) > 0 || filetest.Exists(filepath.Join(host, "k2")) {
 			t.Errorf("%s: %s", change, res.Stdout.Head)
 		}
 	}
@@ -159,7 +161,7 @@ func TestStaleLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil || here(lock) {
+	if err := s.Close(); err != nil || filetest.Exists(lock) {
 		t.Fatal(err, "or the lock is still there")
 	}
 	if err := os.WriteFile(lock, text, 0o444); err != nil {
@@ -167,7 +169,7 @@ func TestStaleLock(t *testing.T) {
 	}
 	next := isolatedShell(t, Config{Dir: ws})
 	run(t, next, sh("true"))
-	if err := next.Close(); err != nil || here(lock) {
+	if err := next.Close(); err != nil || filetest.Exists(lock) {
 		t.Error(err, "or the lock is still there")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
 // TestLivingServerKeepsItsCommands: a watchdog whose line was closed ends what it was
@@ -17,7 +19,7 @@ import (
 func TestLivingServerKeepsItsCommands(t *testing.T) {
 	for _, died := range []bool{false, true} {
 		cmd := exec.Command("sleep", "1000")
-		must(t, proc.Expendable(cmd.Start))
+		filetest.Must(t, proc.Expendable(cmd.Start))
 		ended := make(chan struct{})
 		go func() { _ = cmd.Wait(); close(ended) }()
 		server := os.Getppid()

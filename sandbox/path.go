@@ -126,13 +126,6 @@ func (f *FS) spelled(abs string) (string, bool) {
 	return "", false
 }
 
-func withSeparator(dir string) string {
-	if os.IsPathSeparator(dir[len(dir)-1]) {
-		return dir
-	}
-	return dir + string(filepath.Separator)
-}
-
 func orDot(rel string) string {
 	if rel == "" {
 		return "."

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
 // TestRemoveAllOfDeepTrees: a tree deeper than the process may have descriptors,
@@ -14,43 +16,43 @@ import (
 func TestRemoveAllOfDeepTrees(t *testing.T) {
 	dir := t.TempDir()
 	const levels = 5000
-	must(t, os.Mkdir(filepath.Join(dir, "tree"), 0o700))
+	filetest.Must(t, os.Mkdir(filepath.Join(dir, "tree"), 0o700))
 	at, err := unix.Open(filepath.Join(dir, "tree"), unix.O_PATH|unix.O_DIRECTORY, 0)
-	must(t, err)
+	filetest.Must(t, err)
 	for i := range levels {
-		must(t, unix.Mkdirat(at, "d", 0o700))
+		filetest.Must(t, unix.Mkdirat(at, "d", 0o700))
 		next, err := unix.Openat(at, "d", unix.O_PATH|unix.O_DIRECTORY, 0)
-		must(t, err)
+		filetest.Must(t, err)
 		if i%100 == 0 {
 			file, err := unix.Openat(at, "file", unix.O_CREAT|unix.O_WRONLY, 0o600)
-			must(t, err)
+			filetest.Must(t, err)
 			unix.Close(file)
-			must(t, unix.Symlinkat("/", at, "link"))
-			must(t, unix.Mkdirat(at, fmt.Sprintf("%s%d", tempPrefix, i), 0o700))
-			must(t, unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", at), 0, 0))
+			filetest.Must(t, unix.Symlinkat("/", at, "link"))
+			filetest.Must(t, unix.Mkdirat(at, fmt.Sprintf("%s%d", tempPrefix, i), 0o700))
+			filetest.Must(t, unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", at), 0, 0))
 		}
 		unix.Close(at)
 		at = next
 	}
 	unix.Close(at)
 	var old unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
-	defer func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }()
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 256, Max: old.Max}))
+	filetest.Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	defer func() { filetest.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }()
+	filetest.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 256, Max: old.Max}))
 	root, err := os.OpenRoot(dir)
-	must(t, err)
+	filetest.Must(t, err)
 	defer root.Close()
-	must(t, removeAll(root, "tree"))
+	filetest.Must(t, removeAll(root, "tree"))
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	must(t, removeAll(root, "tree")) // which is not there
+	filetest.Must(t, removeAll(root, "tree")) // which is not there
 }
 
 func BenchmarkRemoveAll(b *testing.B) {
 	dir := b.TempDir()
 	root, err := os.OpenRoot(dir)
-	must(b, err)
+	filetest.Must(b, err)
 	defer root.Close()
 	for name, remove := range map[string]func() error{
 		"ours": func() error { return removeAll(root, "t") },
@@ -61,13 +63,13 @@ func BenchmarkRemoveAll(b *testing.B) {
 				b.StopTimer()
 				for d := range 300 {
 					at := filepath.Join(dir, "t", fmt.Sprint(d%20), fmt.Sprint(d))
-					must(b, os.MkdirAll(at, 0o700))
+					filetest.Must(b, os.MkdirAll(at, 0o700))
 					for f := range 10 {
-						must(b, os.WriteFile(filepath.Join(at, fmt.Sprint(f)), nil, 0o600))
+						filetest.Must(b, os.WriteFile(filepath.Join(at, fmt.Sprint(f)), nil, 0o600))
 					}
 				}
 				b.StartTimer()
-				must(b, remove())
+				filetest.Must(b, remove())
 			}
 		})
 	}

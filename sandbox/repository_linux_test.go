@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
 // gitIn runs git outside of the sandbox.
@@ -110,7 +112,7 @@ func TestForgedWorktree(t *testing.T) {
 		ln -s HOME $F/objects && mkdir -p $F/refs $F/logs && echo "gitdir: $F/worktrees/x" > WS/.git`
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		for _, place := range []string{"${XDG_CACHE_HOME%/xdg}/g", "$TMPDIR/g", "$HOME/g"} {
-			ownCaches(t)
+			filetest.OwnCaches(t)
 			v := newVictim(t)
 			first := shell(t, Config{Dir: v.ws, Env: v.env("/bin")})
 			script := "F=" + place + "\n" + strings.NewReplacer("HOME ", v.home+" ", "WS", v.ws).Replace(forge)
@@ -121,7 +123,7 @@ func TestForgedWorktree(t *testing.T) {
 			if leaks(t, next, "cat "+v.secret) {
 				t.Errorf("%s: the next server's commands got the key", place)
 			}
-			if run(t, next, sh("echo x > "+v.home+"/planted")); here(filepath.Join(v.home, "planted")) {
+			if run(t, next, sh("echo x > "+v.home+"/planted")); filetest.Exists(filepath.Join(v.home, "planted")) {
 				t.Errorf("%s: the next server's commands can write the home directory", place)
 			}
 		}

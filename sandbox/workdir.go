@@ -34,23 +34,14 @@ func (w *Workdir) Close() {
 	})
 }
 
-// withRoot calls do with the root of the tree.
-func (w *Workdir) withRoot(do func(*os.Root) error) error {
-	st := w.cur.Load()
-	if st == nil {
-		return fs.ErrClosed
-	}
-	return do(st.root)
-}
-
 // Mkdir makes a directory and those above it.
 func (w *Workdir) Mkdir(rel string) error {
-	return w.withRoot(func(root *os.Root) error { return root.MkdirAll(rel, 0o700) })
+	return w.WithRoot(func(root *os.Root) error { return root.MkdirAll(rel, 0o700) })
 }
 
 // Remove removes whatever is at rel, which need not exist; a link, not its target.
 func (w *Workdir) Remove(rel string) error {
-	return w.withRoot(func(root *os.Root) error {
+	return w.WithRoot(func(root *os.Root) error {
 		if root.RemoveAll(rel) == nil {
 			return nil
 		}
@@ -61,7 +52,7 @@ func (w *Workdir) Remove(rel string) error {
 
 // Rename puts what is at from in the place of whatever is at to.
 func (w *Workdir) Rename(from, to string) error {
-	return w.withRoot(func(root *os.Root) error {
+	return w.WithRoot(func(root *os.Root) error {
 		if err := root.Rename(from, to); err == nil {
 			return nil
 		}
@@ -75,7 +66,7 @@ func (w *Workdir) Rename(from, to string) error {
 // Link makes a symbolic link at rel, in the place of whatever is there.
 func (w *Workdir) Link(target, rel string) error {
 	tmp := w.Temp(path.Dir(rel))
-	err := w.withRoot(func(root *os.Root) error { return root.Symlink(target, tmp) })
+	err := w.WithRoot(func(root *os.Root) error { return root.Symlink(target, tmp) })
 	if err != nil {
 		return err
 	}
@@ -90,7 +81,7 @@ func (w *Workdir) Temp(dir string) string {
 // Create writes a new file of at most limit bytes below an existing directory
 // and returns its size. More is a *TooLargeError.
 func (w *Workdir) Create(rel string, mode fs.FileMode, from io.Reader, limit int64) (n int64, err error) {
-	err = w.withRoot(func(root *os.Root) error {
+	err = w.WithRoot(func(root *os.Root) error {
 		file, err := root.OpenFile(rel, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 		if err != nil {
 			return err
@@ -117,7 +108,7 @@ type Stamp struct {
 // Stamps lists all that is below rel, in no particular but always the same
 // order for the same names; links are listed, not followed.
 func (w *Workdir) Stamps(rel string) (list []Stamp, err error) {
-	err = w.withRoot(func(root *os.Root) error {
+	err = w.WithRoot(func(root *os.Root) error {
 		list, err = stampsOf(root, rel, "", nil)
 		return err
 	})

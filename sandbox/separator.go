@@ -1,0 +1,14 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// withSeparator is a directory's path as those below it begin.
+func withSeparator(dir string) string {
+	if os.IsPathSeparator(dir[len(dir)-1]) {
+		return dir
+	}
+	return dir + string(filepath.Separator)
+}

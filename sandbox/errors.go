@@ -82,7 +82,7 @@ func (e *RestoreError) Error() string {
 func (e *RestoreError) Unwrap() error { return e.Err }
 
 // reason is the innermost error: "no space left on device" without the call.
-func reason(err error) error {
+func Reason(err error) error {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/server/internal/servertest"
 )
 
@@ -145,7 +145,7 @@ func TestHookIsTold(t *testing.T) {
 			t.Errorf("the environment lacks %q:\n%s", want, env)
 		}
 	}
-	if sandbox.Below(cwd, dir) {
+	if scratch.Below(cwd, dir) {
 		t.Errorf("the hook of a skill that commands can change ran in the skill itself: %s", cwd)
 	}
 	if strings.Contains(string(env), "_OF_SERVER") {

@@ -7,7 +7,7 @@ import (
 	"net"
 	"slices"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/web"
 )
@@ -50,7 +50,7 @@ func (s *Server) ServeListener(ctx context.Context, ln net.Listener) error {
 		return fmt.Errorf("commands could connect to this server at %s and open sessions that outlive their own: "+
 			"set --auth-token-file, listen on a socket outside of what commands may write, or start with --sandbox landlock", ln.Addr())
 	}
-	defer sandbox.Own(ln.Addr())()
+	defer process.Own(ln.Addr())()
 	cfg := &web.Config{
 		Listener: ln, Dispatcher: s.over(transportOf(ln.Addr())), Sessions: &s.sessions, Drain: s.drain,
 		Access: web.Access{Token: s.http.Token, Hosts: s.http.Hosts, Origins: s.http.Origins},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -31,7 +32,7 @@ func TestRootsInTheWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := sandbox.Open(base+"/ws", sandbox.Limits{})
+	files, err := files.Open(base+"/ws", sandbox.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

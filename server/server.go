@@ -24,6 +24,8 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/skillsapi"
 	"github.com/perstack-ai/perstack-base/server/internal/tasks"
@@ -95,12 +97,12 @@ type Config struct {
 	Skills     []string // directories to look for trusted skills in
 	NoDiscover bool     // look nowhere else
 
-	Sandbox    sandbox.Mode      // how far commands are confined
-	Container  sandbox.Container // in which they run; the zero value: in none
-	Network    sandbox.Network   // what of the network commands may use; the zero value: nothing
+	Sandbox    process.Mode      // how far commands are confined
+	Container  process.Container // in which they run; the zero value: in none
+	Network    process.Network   // what of the network commands may use; the zero value: nothing
 	AllowRead  []string          // absolute paths that commands may read besides
 	AllowWrite []string          // absolute paths that commands may write besides
-	Quota      sandbox.Quota     // what the commands of one session may use together; the zero value: no bound
+	Quota      process.Quota     // what the commands of one session may use together; the zero value: no bound
 
 	// TraceFile is the file that spans are appended to, a line of OTLP/JSON for each; ""
 	// = no spans. It must lie where no command writes.
@@ -118,7 +120,7 @@ type Server struct {
 	mcp      *mcpserver.MCPServer
 	env      *tools.Env
 	http     *HTTP // nil = stdio
-	commands *sandbox.Commands
+	commands *process.Commands
 	repo     *skillrepo.Repo
 	trusting bool // skills may bring commands along that run without a tool
 
@@ -202,12 +204,12 @@ func (s *Server) openWorkspace(cfg Config) error {
 	if dir == "" {
 		dir = "."
 	}
-	files, err := sandbox.Open(dir, limits)
+	files, err := files.Open(dir, limits)
 	if err != nil {
 		return fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
-	files.Guarded = cfg.Sandbox == sandbox.Isolate
-	s.commands, err = sandbox.NewCommands(sandbox.Config{
+	files.Guarded = cfg.Sandbox == process.Isolate
+	s.commands, err = process.NewCommands(process.Config{
 		Dir: files.Root(), Limits: limits, PassEnv: cfg.PassEnv, NoCache: cfg.NoCache,
 		Sandbox: cfg.Sandbox, Container: cfg.Container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: cfg.Quota, Log: cfg.Log,
 	})
@@ -270,7 +272,7 @@ func (s *Server) drain() {
 func (s *Server) Workspace() string { return s.env.Files.Root() }
 
 // Commands returns what runs the server's commands, for a look at how they are confined.
-func (s *Server) Commands() *sandbox.Commands { return s.commands }
+func (s *Server) Commands() *process.Commands { return s.commands }
 
 // RunsCommands tells whether a client of this server can have commands run: by a
 // tool that may be listed, or by a trusted skill.

@@ -3,7 +3,7 @@ package server
 import (
 	"sync"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -12,7 +12,7 @@ import (
 // background, so the end of the server waits for them here: what a session leaves
 // on the machine is gone when Close returns.
 type sessions struct {
-	commands *sandbox.Commands
+	commands *process.Commands
 	skills   *tools.Skills
 
 	mu   sync.Mutex

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -13,9 +14,9 @@ import (
 // Roots are the directories in which skills are looked for, in their precedence:
 // those that the user named, then the workspace's and the user's own. Commands may
 // write the workspace and what is writable besides, so no link there is trusted.
-func Roots(files *sandbox.FS, dirs []string, discover bool, writable ...string) ([]skillrepo.Root, error) {
+func Roots(fsys *files.FS, dirs []string, discover bool, writable ...string) ([]skillrepo.Root, error) {
 	var roots []skillrepo.Root
-	writable = append([]string{files.Root()}, writable...)
+	writable = append([]string{fsys.Root()}, writable...)
 	for _, dir := range dirs {
 		if strings.TrimSpace(dir) == "" {
 			continue
@@ -31,10 +32,10 @@ func Roots(files *sandbox.FS, dirs []string, discover bool, writable ...string) 
 		return roots, nil
 	}
 	for _, dir := range []string{"skills", ".agents/skills"} {
-		top := strings.TrimSuffix(files.Root(), "/")
-		roots = append(roots, skillrepo.Root{FS: files.Tree(), Path: dir, Dir: top + "/" + dir})
+		top := strings.TrimSuffix(fsys.Root(), "/")
+		roots = append(roots, skillrepo.Root{FS: fsys.Tree(), Path: dir, Dir: top + "/" + dir})
 	}
-	if home := sandbox.HomeDir(); home != "" {
+	if home := files.HomeDir(); home != "" {
 		if root, err := hostRoot(home + "/.agents/skills"); err == nil {
 			root.Writable = writable
 			roots = append(roots, root)
@@ -44,7 +45,7 @@ func Roots(files *sandbox.FS, dirs []string, discover bool, writable ...string) 
 }
 
 func hostRoot(dir string) (skillrepo.Root, error) {
-	tree, path, abs, err := sandbox.HostTree(dir)
+	tree, path, abs, err := files.HostTree(dir)
 	return skillrepo.Root{FS: tree, Path: path, Dir: abs}, err
 }
 
@@ -59,7 +60,7 @@ func (s *Server) openSkills(cfg Config) error {
 		return err
 	}
 	s.env.Skills = &tools.Skills{
-		Repo: s.repo, Files: s.env.Files, Workdirs: sandbox.NewWorkdirs(s.env.Files.Root(), cfg.AllowWrite...), Log: cfg.Log,
+		Repo: s.repo, Files: s.env.Files, Workdirs: scratch.NewWorkdirs(s.env.Files.Root(), cfg.AllowWrite...), Log: cfg.Log,
 		HostEnv: s.commands.Env, PassEnv: cfg.PassEnv, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, ReadOnly: cfg.ReadOnly, Network: cfg.Network,
 		Confined: func() bool { ok, _ := s.commands.Confined(); return ok },
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 	"github.com/perstack-ai/perstack-base/server/internal/servertest"
@@ -204,7 +204,7 @@ func TestNothingInside(t *testing.T) {
 	dir := workspace(t)
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	t.Setenv("HOME", dir)
-	d := sandbox.NewWorkdirs(dir)
+	d := scratch.NewWorkdirs(dir)
 	w, err := d.New("session-x")
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
@@ -15,7 +15,7 @@ type traces struct {
 }
 
 // open opens the file, where there is to be one.
-func (t *traces) open(cfg Config, commands *sandbox.Commands) error {
+func (t *traces) open(cfg Config, commands *process.Commands) error {
 	if cfg.TraceFile == "" {
 		return nil
 	}

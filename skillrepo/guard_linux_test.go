@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 )
 
 // hostRoot is the root of a --skills flag that names dir, in a workspace that
 // commands may write.
 func hostRoot(t testing.TB, dir, workspace string) Root {
 	t.Helper()
-	tree, p, abs, err := sandbox.HostTree(dir)
+	tree, p, abs, err := files.HostTree(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestReservedDirectory(t *testing.T) {
 	write(t, base, map[string]string{
 		"skills/s/SKILL.md": md("s", "d"), "skills/s/d/f": "inside", "l": "-> ../../perstack", "perstack/f": "RESERVED",
 	})
-	files, err := sandbox.Open(base, sandbox.Limits{})
+	files, err := files.Open(base, sandbox.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

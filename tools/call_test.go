@@ -15,6 +15,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
 )
 
@@ -47,7 +49,7 @@ func call(t *testing.T, env *Env, args any, fn func(context.Context, *Env, nothi
 
 func newEnv(t *testing.T) (*Env, *bytes.Buffer) {
 	t.Helper()
-	files, err := sandbox.Open(t.TempDir(), sandbox.Limits{})
+	files, err := files.Open(t.TempDir(), sandbox.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +109,12 @@ func TestErrorsAreWorded(t *testing.T) {
 		{path(sandbox.ErrLinkLoop), "not_found|File a/b does not exist.|"},
 		{path(&sandbox.TooLargeError{Path: "a/b", Size: 9, Limit: 8}), "too_large|File a/b is too large: 9 bytes, at most 8 are allowed.|"},
 		{&plan.TooLargeError{What: "list", Size: plan.MaxBytes + 1, Way: "Clear it."}, "too_large|The list would have 131073 bytes, more than the 131072 allowed.|Clear it."},
-		{&sandbox.StartError{Command: "x", What: "x", Err: sandbox.ErrNoProgram}, `not_found|Command "x" was not found.|`},
-		{&sandbox.StartError{Command: "x", What: "x", Err: sandbox.ErrNotExecutable}, `denied|Command "x" is not executable.|`},
-		{&sandbox.StartError{Command: "x", What: "x", Err: sandbox.ErrArgsTooLong}, `too_large|Command "x" has more arguments and environment than the system takes.|`},
-		{&sandbox.StartError{Command: "x", What: "args[0]", Err: sandbox.ErrHasNUL}, `bad_input|args[0] must not contain NUL.|`},
-		{&sandbox.StartError{Command: "x", What: "A=B", Err: sandbox.ErrEnvName}, `bad_input|env has a variable named "A=B"; a name must not be empty or contain = or NUL.|`},
-		{sandbox.ErrEnding, "cancelled|The call was cancelled.|"},
+		{&process.StartError{Command: "x", What: "x", Err: process.ErrNoProgram}, `not_found|Command "x" was not found.|`},
+		{&process.StartError{Command: "x", What: "x", Err: process.ErrNotExecutable}, `denied|Command "x" is not executable.|`},
+		{&process.StartError{Command: "x", What: "x", Err: process.ErrArgsTooLong}, `too_large|Command "x" has more arguments and environment than the system takes.|`},
+		{&process.StartError{Command: "x", What: "args[0]", Err: process.ErrHasNUL}, `bad_input|args[0] must not contain NUL.|`},
+		{&process.StartError{Command: "x", What: "A=B", Err: process.ErrEnvName}, `bad_input|env has a variable named "A=B"; a name must not be empty or contain = or NUL.|`},
+		{process.ErrEnding, "cancelled|The call was cancelled.|"},
 		{context.Canceled, "cancelled|The call was cancelled.|"},
 		{errors.New("disk full"), "internal|disk full.|"},
 		{fmt.Errorf("while: %w", Errorf(Conflict, "Wait.", "Busy %d.", 1)), "conflict|Busy 1.|Wait."},
@@ -155,7 +157,7 @@ func TestLogsHoldNoArguments(t *testing.T) {
 		"wrapped":   {fmt.Errorf("writing %s: %w", canary, full), "*fmt.wrapError > *fs.PathError > no space left on device"},
 		"joined":    {errors.Join(errors.New(canary), full), "*errors.joinError > no space left on device"},
 		"text":      {errors.New(canary + " went wrong"), "*errors.errorString"},
-		"command":   {&sandbox.StartError{Command: canary, What: canary, Err: syscall.EIO}, "*sandbox.StartError > input/output error"},
+		"command":   {&process.StartError{Command: canary, What: canary, Err: syscall.EIO}, "*sandbox.StartError > input/output error"},
 		"file":      {&sandbox.PathError{Path: canary, Err: errors.New(canary)}, "*sandbox.PathError > *errors.errorString"},
 		"link":      {&os.LinkError{Op: "rename", Old: canary, New: canary, Err: syscall.EXDEV}, "*os.LinkError > invalid cross-device link"},
 		"inside":    {Errorf(Internal, "", "%s", canary), ""},

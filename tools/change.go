@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/tools/internal/diff"
 )
 
@@ -37,7 +38,7 @@ func ShowChanges(ctx context.Context, changes ...Change) {
 const MaxCompared = diff.MaxBytes
 
 // Write writes a file whole, and shows what has changed.
-func (e *Env) Write(ctx context.Context, name string, data []byte) (sandbox.Path, error) {
+func (e *Env) Write(ctx context.Context, name string, data []byte) (files.Path, error) {
 	if !ShowsChanges(ctx) {
 		return e.Files.Write(name, data)
 	}
@@ -58,7 +59,7 @@ func (e *Env) Write(ctx context.Context, name string, data []byte) (sandbox.Path
 }
 
 // Edit edits a file as [sandbox.FS.Edit] does, and shows what has changed.
-func (e *Env) Edit(ctx context.Context, name string, edit func(old []byte) ([]byte, error)) (sandbox.Path, error) {
+func (e *Env) Edit(ctx context.Context, name string, edit func(old []byte) ([]byte, error)) (files.Path, error) {
 	if !ShowsChanges(ctx) {
 		return e.Files.Edit(name, edit)
 	}

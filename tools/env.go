@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
 
 // An Env is all that a tool may touch. One serves all calls of a server; what
 // belongs to a session is found through the context (see [SessionOf]).
 type Env struct {
-	Files    *sandbox.FS
+	Files    *files.FS
 	Limits   sandbox.Limits
 	Settings Settings
 	Log      *slog.Logger
@@ -59,4 +61,4 @@ func (e *Env) DescribeCommands(l *Listing) {
 }
 
 // Shell returns the command runner of the call's session.
-func (e *Env) Shell(ctx context.Context) *sandbox.Shell { return SessionOf(ctx).Shell }
+func (e *Env) Shell(ctx context.Context) *process.Shell { return SessionOf(ctx).Shell }

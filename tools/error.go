@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 	"github.com/perstack-ai/perstack-base/tools/internal/patch"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
@@ -63,12 +64,12 @@ var kinds = []struct {
 }{
 	{is[*ArgError], BadInput},
 	{is[*sandbox.TooLargeError], TooLarge},
-	{is[*sandbox.NoRoomError], Unavailable},
-	{is[*sandbox.ContainerError], Unavailable},
-	{is[*sandbox.TooManyError], Unavailable},
-	{is[*sandbox.SessionFullError], Unavailable},
-	{is[*sandbox.InputFullError], Unavailable},
-	{is[*sandbox.EndedError], Conflict},
+	{is[*process.NoRoomError], Unavailable},
+	{is[*process.ContainerError], Unavailable},
+	{is[*process.TooManyError], Unavailable},
+	{is[*process.SessionFullError], Unavailable},
+	{is[*process.InputFullError], Unavailable},
+	{is[*process.EndedError], Conflict},
 	{is[*plan.TooLargeError], TooLarge},
 	{is[*plan.BlankError], BadInput},
 	{is[*patch.SyntaxError], BadInput},
@@ -120,16 +121,16 @@ var codes = []struct {
 	{patch.ErrLeftOver, NoMatch},
 	{fs.ErrNotExist, NotFound},
 	{fs.ErrPermission, Denied},
-	{sandbox.ErrNoProgram, NotFound},
-	{sandbox.ErrNotExecutable, Denied},
-	{sandbox.ErrBadFormat, UnsupportedType},
-	{sandbox.ErrArgsTooLong, TooLarge},
-	{sandbox.ErrEnvName, BadInput},
-	{sandbox.ErrHasNUL, BadInput},
-	{sandbox.ErrEnding, Cancelled},
-	{sandbox.ErrUnconfined, Unavailable},
-	{sandbox.ErrNoTerminal, Unavailable},
-	{sandbox.ErrInputEnded, Conflict},
+	{process.ErrNoProgram, NotFound},
+	{process.ErrNotExecutable, Denied},
+	{process.ErrBadFormat, UnsupportedType},
+	{process.ErrArgsTooLong, TooLarge},
+	{process.ErrEnvName, BadInput},
+	{process.ErrHasNUL, BadInput},
+	{process.ErrEnding, Cancelled},
+	{process.ErrUnconfined, Unavailable},
+	{process.ErrNoTerminal, Unavailable},
+	{process.ErrInputEnded, Conflict},
 	{context.Canceled, Cancelled},
 	{context.DeadlineExceeded, Cancelled},
 }
@@ -163,7 +164,7 @@ func asError(env *Env, err error) *Error {
 	var arg *ArgError
 	var path *sandbox.PathError
 	var patched *patch.PathError
-	var start *sandbox.StartError
+	var start *process.StartError
 	var large *sandbox.TooLargeError
 	var exact *skill.Error
 	switch {

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // Start starts a command that outlives the call. It belongs to the session, and
 // where there is none to whoever has its id.
-func (e *Env) Start(ctx context.Context, c sandbox.Command) (*sandbox.Running, error) {
+func (e *Env) Start(ctx context.Context, c process.Command) (*process.Running, error) {
 	session := SessionOf(ctx)
 	start := session.Shell.Start
 	if session.OneCall {
 		start = session.Shell.StartApart
 	}
 	r, err := start(ctx, c)
-	var many *sandbox.TooManyError
+	var many *process.TooManyError
 	if errors.As(err, &many) {
 		hint := "End one that is not needed any more, or wait until one has ended."
 		if len(many.IDs) > 0 {
@@ -31,7 +31,7 @@ func (e *Env) Start(ctx context.Context, c sandbox.Command) (*sandbox.Running, e
 }
 
 // Running returns a command that Start has started.
-func (e *Env) Running(ctx context.Context, id string) (*sandbox.Running, error) {
+func (e *Env) Running(ctx context.Context, id string) (*process.Running, error) {
 	session := SessionOf(ctx)
 	if session.OneCall {
 		if r := session.Shell.RunningApart(id); r != nil {
@@ -56,7 +56,7 @@ func (e *Env) Running(ctx context.Context, id string) (*sandbox.Running, error) 
 // Lost is for a command whose id its client will not be told, because the call that
 // started it was cancelled. In a session the client finds it in the list; where there
 // is none nobody could come back to it, so it ends.
-func (e *Env) Lost(ctx context.Context, r *sandbox.Running) {
+func (e *Env) Lost(ctx context.Context, r *process.Running) {
 	if SessionOf(ctx).OneCall {
 		_ = r.Kill(ctx, syscall.SIGTERM)
 	}
@@ -64,7 +64,7 @@ func (e *Env) Lost(ctx context.Context, r *sandbox.Running) {
 
 // AllRunning lists the commands of the session; none where there are no sessions,
 // for nobody shall see those of others.
-func (e *Env) AllRunning(ctx context.Context) []*sandbox.Running {
+func (e *Env) AllRunning(ctx context.Context) []*process.Running {
 	if session := SessionOf(ctx); !session.OneCall {
 		return session.Shell.AllRunning()
 	}
@@ -73,7 +73,7 @@ func (e *Env) AllRunning(ctx context.Context) []*sandbox.Running {
 
 // Follow waits for a command as wait does, and tells the client meanwhile how it is
 // getting on, when it asked for that.
-func (e *Env) Follow(ctx context.Context, r *sandbox.Running, wait func() error) error {
+func (e *Env) Follow(ctx context.Context, r *process.Running, wait func() error) error {
 	p := startProgress(ctx, r.Last)
 	err := wait()
 	if result, over := r.Result(); over {

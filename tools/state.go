@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
 
@@ -12,7 +12,7 @@ import (
 // stdio, the session on SSE and stateful HTTP. Make one with [NewSession].
 type Session struct {
 	ID    string
-	Shell *sandbox.Shell
+	Shell *process.Shell
 
 	// OneCall: the session ends with its one call, so state must not be kept in
 	// it; see [State.Find].
@@ -25,7 +25,7 @@ type Session struct {
 }
 
 // NewSession returns an empty session whose commands run in shell.
-func NewSession(id string, shell *sandbox.Shell) *Session {
+func NewSession(id string, shell *process.Shell) *Session {
 	return &Session{ID: id, Shell: shell}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools/internal/diff"
 )
 
@@ -144,7 +144,7 @@ type runShown struct {
 	Refused    []string `json:"refused,omitempty"` // with what permits it
 }
 
-func showRun(ctx context.Context, r sandbox.Result) {
+func showRun(ctx context.Context, r process.Result) {
 	if s := shownOf(ctx); s != nil {
 		s.set(runKey, runShown{r.ExitCode, r.Signal, r.TimedOut, r.Cancelled, r.Duration.Milliseconds(), r.Refused})
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // showing runs fn as a tool with a view, for a client that shows views or not, and
@@ -40,7 +40,7 @@ func TestNobodyLooks(t *testing.T) {
 	asked := false
 	do := func(ctx context.Context, env *Env, _ nothing) (words, error) {
 		ShowPlan(ctx, func() []PlanStep { asked = true; return nil })
-		showRun(ctx, sandbox.Result{ExitCode: 1})
+		showRun(ctx, process.Result{ExitCode: 1})
 		_, err := env.Write(ctx, "f", []byte("x\n"))
 		return words{"done"}, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
 func cacheCommand(o *options) *cobra.Command {
@@ -37,7 +37,7 @@ func cacheCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err = trees.ClearCache(); errors.Is(err, sandbox.ErrCacheInUse) {
+			if err = trees.ClearCache(); errors.Is(err, scratch.ErrCacheInUse) {
 				return fmt.Errorf("%w; end the servers of this workspace first", err)
 			}
 			return err
@@ -47,7 +47,7 @@ func cacheCommand(o *options) *cobra.Command {
 }
 
 // trees are the private trees of the workspace that the flags name.
-func (o *options) trees() (*sandbox.Workdirs, error) {
+func (o *options) trees() (*scratch.Workdirs, error) {
 	dir := o.workspace
 	if dir == "" {
 		dir = "."
@@ -59,10 +59,10 @@ func (o *options) trees() (*sandbox.Workdirs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the workspace: %w", err)
 	}
-	return sandbox.NewWorkdirs(dir), nil
+	return scratch.NewWorkdirs(dir), nil
 }
 
-func printCaches(w io.Writer, trees *sandbox.Workdirs) error {
+func printCaches(w io.Writer, trees *scratch.Workdirs) error {
 	found := trees.Caches()
 	if len(found) == 0 {
 		_, err := fmt.Fprintf(w, "No command has kept anything yet. The cache of this workspace would be %s\n", trees.CacheDir())

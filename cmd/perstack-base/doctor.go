@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -57,14 +57,14 @@ type findings struct {
 	Sandbox   string          `json:"sandbox"` // the mode
 	Confined  bool            `json:"confined"`
 	Why       string          `json:"why,omitempty"` // commands are not confined
-	Status    *sandbox.Status `json:"status,omitempty"`
+	Status    *process.Status `json:"status,omitempty"`
 	Network   string          `json:"network"`            // deny, allow or rules
 	Rules     []string        `json:"rules,omitempty"`    // what of the network commands reach
 	NotTaken  []string        `json:"notTaken,omitempty"` // mechanisms that come before it, and why they are not taken
-	Policy    []sandbox.Rule  `json:"policy"`             // what commands may reach
+	Policy    []process.Rule  `json:"policy"`             // what commands may reach
 	Withheld  []string        `json:"withheld"`           // names of variables that commands do not see
 	LeftOut   []string        `json:"leftOut"`            // names of settings that commands do not get
-	Limits    []sandbox.Kept  `json:"limits"`             // of what commands use together, and what keeps them
+	Limits    []process.Kept  `json:"limits"`             // of what commands use together, and what keeps them
 	Remedies  []string        `json:"remedies,omitempty"`
 }
 
@@ -115,7 +115,7 @@ func (f findings) print(w io.Writer) error {
 		fmt.Fprintf(tw, "commands\t%s\n", f.mechanism())
 		for _, row := range []struct {
 			name  string
-			check sandbox.Check
+			check process.Check
 		}{{"  files", f.Status.Files}, {"  network", f.Status.Network}, {"  signals", f.Status.Signals}, {"  kill", f.Status.Kill}} {
 			fmt.Fprintf(tw, "%s\t%s: %s\n", row.name, map[bool]string{true: "proven", false: "NOT proven"}[row.check.Proven], row.check.Detail)
 		}
@@ -141,7 +141,7 @@ func (f findings) print(w io.Writer) error {
 }
 
 // limited tells of one limit.
-func limited(k sandbox.Kept) string {
+func limited(k process.Kept) string {
 	text := k.Flag
 	switch {
 	case k.Asked:
@@ -155,13 +155,13 @@ func limited(k sandbox.Kept) string {
 }
 
 // unkept reports whether a limit was asked for and nothing keeps it.
-func unkept(k sandbox.Kept) bool { return k.Asked && k.Keeping == sandbox.Unkept }
+func unkept(k process.Kept) bool { return k.Asked && k.Keeping == process.Unkept }
 
 // delegation says how limits that were asked for come to be kept exactly, where they
 // are not.
-func delegation(limits []sandbox.Kept) string {
-	if slices.ContainsFunc(limits, func(k sandbox.Kept) bool { return k.Asked && k.Keeping != sandbox.Exactly }) {
-		return sandbox.DelegateHint
+func delegation(limits []process.Kept) string {
+	if slices.ContainsFunc(limits, func(k process.Kept) bool { return k.Asked && k.Keeping != process.Exactly }) {
+		return process.DelegateHint
 	}
 	return ""
 }
@@ -184,7 +184,7 @@ func unless(holds bool, text string) string {
 // mechanism names what confines commands here.
 func (f findings) mechanism() string {
 	var parts []string
-	if f.Status.Tier == sandbox.Namespaces {
+	if f.Status.Tier == process.Namespaces {
 		parts = append(parts, "namespaces")
 	}
 	if f.Status.LandlockABI > 0 {
@@ -203,13 +203,13 @@ func (f findings) mechanism() string {
 // remedies say what to do about what is missing.
 func remedies(f findings) (out []string) {
 	switch {
-	case f.Sandbox == string(sandbox.Off):
+	case f.Sandbox == string(process.Off):
 		out = append(out, "start without --sandbox off")
 	case f.Status == nil:
 		out = append(out, "run on Linux 5.13 or newer with Landlock among the kernel's security modules (cat /sys/kernel/security/lsm) "+
 			"or where this user may make namespaces (unshare -Urmpn true), "+
 			"or run the server in a container or virtual machine of its own; --sandbox strict refuses commands instead")
-	case f.Status.Tier == sandbox.Threads && f.Status.LandlockABI < 6:
+	case f.Status.Tier == process.Threads && f.Status.LandlockABI < 6:
 		out = append(out, "let this user make namespaces (unshare -Urmpn true), or take Linux 6.12 or newer: either way the kernel "+
 			"confines signals too, and ends every process of a command")
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -19,7 +19,7 @@ import (
 type containerFindings struct {
 	Workspace string                   `json:"workspace"`
 	Image     string                   `json:"image"`
-	Container *sandbox.ContainerStatus `json:"container,omitempty"`
+	Container *process.ContainerStatus `json:"container,omitempty"`
 	Why       string                   `json:"why,omitempty"` // there is none
 	Network   string                   `json:"network"`
 	Rules     []string                 `json:"rules,omitempty"`

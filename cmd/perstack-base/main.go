@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // The main thread lives as long as the process, so it must never be the one
@@ -19,7 +19,7 @@ import (
 func init() { runtime.LockOSThread() }
 
 func main() {
-	sandbox.Helpers() // returns at once unless this process was started to help another
+	process.Helpers() // returns at once unless this process was started to help another
 	os.Exit(run(os.Args[1:]))
 }
 
@@ -32,7 +32,7 @@ const (
 
 // run executes one command line and returns the exit code.
 func run(args []string) int {
-	if err := sandbox.Harden(); err != nil {
+	if err := process.Harden(); err != nil {
 		fmt.Fprintln(os.Stderr, "perstack-base: this process could not be hardened:", err)
 	}
 	surviveBrokenPipe()

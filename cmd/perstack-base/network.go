@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // networkFlag takes deny, allow, or rules. Given again, rules add to those that are there.
-func networkFlag(f *pflag.FlagSet, p *sandbox.Network, name, usage string) {
+func networkFlag(f *pflag.FlagSet, p *process.Network, name, usage string) {
 	given := ""
 	v := &setting{placeholder: "LIST", text: p.String()}
 	v.parse = func(text string) error {
@@ -22,7 +22,7 @@ func networkFlag(f *pflag.FlagSet, p *sandbox.Network, name, usage string) {
 		if given != "" && !slices.Contains(networkModes, strings.TrimSpace(text)) {
 			text = given + "," + text
 		}
-		parsed, err := sandbox.ParseNetwork(text)
+		parsed, err := process.ParseNetwork(text)
 		if err != nil {
 			return fmt.Errorf("must be %s or rules: %w", strings.Join(networkModes, ", "), err)
 		}
@@ -37,7 +37,7 @@ func networkFlag(f *pflag.FlagSet, p *sandbox.Network, name, usage string) {
 }
 
 // networkMode names what --network says.
-func networkMode(n sandbox.Network) string {
+func networkMode(n process.Network) string {
 	if len(n.Rules()) > 0 {
 		return "rules"
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // TestNetworkFlag: modes, and rules that add up; what is wrong is named.
@@ -35,7 +35,7 @@ func TestNetworkFlag(t *testing.T) {
 		{"-a.example", "", "-a.example"},
 		{",", "", "must be deny, allow or rules"},
 	} {
-		var got sandbox.Network
+		var got process.Network
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		networkFlag(flags, &got, "network", "")
 		var err error

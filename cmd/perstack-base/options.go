@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -29,10 +29,10 @@ type options struct {
 	passEnv    []string
 	noCache    bool
 	sandbox    string
-	network    sandbox.Network
-	container  sandbox.Container
+	network    process.Network
+	container  process.Container
 	allow      struct{ read, write []string }
-	quota      sandbox.Quota
+	quota      process.Quota
 	logLevel   string
 	logFile    string
 	traceFile  string
@@ -42,7 +42,7 @@ type options struct {
 
 // The words that flags of few choices take.
 var (
-	sandboxModes = []string{string(sandbox.Auto), string(sandbox.Strict), string(sandbox.Landlock), string(sandbox.Isolate), string(sandbox.Off)}
+	sandboxModes = []string{string(process.Auto), string(process.Strict), string(process.Landlock), string(process.Isolate), string(process.Off)}
 	networkModes = []string{"deny", "allow"}
 	logLevels    = []string{"debug", "info", "warn", "error"}
 )
@@ -69,8 +69,8 @@ func (o *options) registerCommands(f *pflag.FlagSet) {
 	timeFlag(f, &o.taskAfter, "task-after", 0, "10s", "turn a call into a task when its command runs longer, where the client takes tasks; 0 = at once")
 	timeFlag(f, &o.taskTTL, "task-ttl", time.Second, "1h", "keep the result of a task for this time")
 	imageFlag(f, &o.container.Image, "container", "run commands in a container of this `IMAGE`, one for each session; file tools stay outside, on the same workspace")
-	f.StringVar(&o.container.Engine, "container-engine", sandbox.DefaultEngine, "run containers with this `COMMAND`: docker, podman, nerdctl or a path")
-	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(sandbox.Auto), "how commands are confined: auto (in namespaces, else by Landlock, else not), strict (in namespaces, else by Landlock, else commands are refused), landlock (by Landlock, or commands are refused), isolate (in namespaces, with the workspace guarded, or commands are refused) or off")
+	f.StringVar(&o.container.Engine, "container-engine", process.DefaultEngine, "run containers with this `COMMAND`: docker, podman, nerdctl or a path")
+	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(process.Auto), "how commands are confined: auto (in namespaces, else by Landlock, else not), strict (in namespaces, else by Landlock, else commands are refused), landlock (by Landlock, or commands are refused), isolate (in namespaces, with the workspace guarded, or commands are refused) or off")
 	networkFlag(f, &o.network, "network", "what of the network commands can use: deny, allow, or a list of what they reach, over TCP and nothing else: NAME and *.NAME (ports 80 and 443), NAME:PORT, NAME:*, addresses and networks, and -NAME, which they never reach")
 	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
 	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")
@@ -129,7 +129,7 @@ func (o *options) skillDirs() []string {
 
 // confinement reads the flags about commands.
 func (o *options) confinement() (cfg server.Config, err error) {
-	cfg.Sandbox = sandbox.Mode(o.sandbox)
+	cfg.Sandbox = process.Mode(o.sandbox)
 	cfg.Network = o.network
 	if cfg.AllowRead, err = absolute("--allow-read", o.allow.read); err != nil {
 		return cfg, err

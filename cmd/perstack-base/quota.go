@@ -9,14 +9,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // quotaFlags take what the commands of one session may use together.
-func quotaFlags(f *pflag.FlagSet, q *sandbox.Quota) {
+func quotaFlags(f *pflag.FlagSet, q *process.Quota) {
 	f.Var(&setting{"SIZE", "", func(text string) error {
-		size, err := sandbox.ParseSize(text)
-		if err != nil || size < sandbox.MinMemory {
-			return fmt.Errorf("must be a number of bytes, or of K, M, G or T (powers of 1024), at least %s, as in 512M or 2G", sandbox.SizeText(sandbox.MinMemory))
+		size, err := process.ParseSize(text)
+		if err != nil || size < process.MinMemory {
+			return fmt.Errorf("must be a number of bytes, or of K, M, G or T (powers of 1024), at least %s, as in 512M or 2G", process.SizeText(process.MinMemory))
 		}
 		q.MaxMemory = size
 		return nil
@@ -31,8 +32,8 @@ func quotaFlags(f *pflag.FlagSet, q *sandbox.Quota) {
 	}}, "max-processes", fmt.Sprintf("let the commands of a session have this many processes and threads together (default %d, where the kernel counts them)", sandbox.DefaultLimits.Processes))
 	f.Var(&setting{"N", "", func(text string) error {
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(n >= sandbox.MinCPUs && n <= sandbox.MaxCPUs) {
-			return errors.New("must be a number of processors of at least " + strconv.FormatFloat(sandbox.MinCPUs, 'g', -1, 64) + ", as in 0.5 or 2")
+		if err != nil || !(n >= process.MinCPUs && n <= process.MaxCPUs) {
+			return errors.New("must be a number of processors of at least " + strconv.FormatFloat(process.MinCPUs, 'g', -1, 64) + ", as in 0.5 or 2")
 		}
 		q.MaxCPUs = n
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -92,7 +92,7 @@ func reach(cmd *cobra.Command, s *server.Server, target string, asJSON bool) err
 	}
 	shell := s.Commands().NewShell()
 	defer shell.Close()
-	res, err := shell.Run(cmd.Context(), sandbox.Command{
+	res, err := shell.Run(cmd.Context(), process.Command{
 		Name: program, Args: []string{insideName, "--", target}, Read: []string{program}, Env: withoutFlags(cmd),
 		Stdout: true, Stderr: true, Timeout: 2 * reachTime, NoSurvivors: true,
 	})
@@ -102,9 +102,9 @@ func reach(cmd *cobra.Command, s *server.Server, target string, asJSON bool) err
 	v := verdict{Target: target, Reached: res.ExitCode == 0 && !res.TimedOut, Refused: res.Refused}
 	v.Confined, v.Why = s.Commands().Confined()
 	if v.Reached {
-		v.At = strings.TrimSpace(sandbox.ValidText(res.Stdout.Head))
+		v.At = strings.TrimSpace(process.ValidText(res.Stdout.Head))
 	} else {
-		said := strings.TrimSpace(sandbox.ValidText(res.Stderr.Head))
+		said := strings.TrimSpace(process.ValidText(res.Stderr.Head))
 		v.Error = cmp.Or(strings.TrimPrefix(said, "perstack-base: "), "it gave no answer")
 	}
 	if err := v.write(cmd.OutOrStdout(), asJSON); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 var update = flag.Bool("update", false, "write the flags into README.md instead of comparing")
@@ -47,7 +47,7 @@ func readmeBlock(t *testing.T, name, block string) {
 func policyTable() string {
 	var b strings.Builder
 	b.WriteString("| access | what | why |\n|---|---|---|\n")
-	for _, r := range sandbox.DefaultRules() {
+	for _, r := range process.DefaultRules() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Access, r.Path, r.Reason)
 	}
 	return b.String()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/server"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
@@ -67,7 +68,7 @@ func takeInventory(ctx context.Context, o *options) (all survey, err error) {
 	if dir == "" {
 		dir = "."
 	}
-	files, err := sandbox.Open(dir, sandbox.Limits{})
+	files, err := files.Open(dir, sandbox.Limits{})
 	if err != nil {
 		return all, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
@@ -180,7 +181,7 @@ func someDirectories(_ *cobra.Command, args []string) error {
 }
 
 func rootOf(dir string) (skillrepo.Root, error) {
-	tree, path, abs, err := sandbox.HostTree(dir)
+	tree, path, abs, err := files.HostTree(dir)
 	return skillrepo.Root{FS: tree, Path: path, Dir: abs}, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -180,7 +181,7 @@ func splitCommas(text string) ([]string, error) {
 // client is read by no shell that would do it. ./~ is a file of that name.
 func expandHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~")
-	home := sandbox.HomeDir()
+	home := files.HomeDir()
 	if !ok || home == "" || rest != "" && !os.IsPathSeparator(rest[0]) {
 		return path
 	}

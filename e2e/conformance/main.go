@@ -16,13 +16,13 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
 func main() {
-	sandbox.Helpers() // returns at once unless this process was started to help another
+	process.Helpers() // returns at once unless this process was started to help another
 	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -70,7 +70,7 @@ func (words) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
 }
 
 func main() {
-	sandbox.Helpers() // returns at once unless this process was started to watch another
+	process.Helpers() // returns at once unless this process was started to watch another
 	choice := flag.String("tools", calculator.Name, "LIST of PROFILE, PROFILE.TOOL, -PROFILE.TOOL")
 	flag.Parse()
 	if err := serve(strings.Split(*choice, ",")); err != nil {

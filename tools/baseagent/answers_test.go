@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -14,13 +14,13 @@ func TestRefusalsWhateverTheEnd(t *testing.T) {
 	const sentence = "blocked by the sandbox: reach the network"
 	refused := []string{sentence}
 	for name, c := range map[string]struct {
-		result sandbox.Result
+		result process.Result
 		want   string
 	}{
-		"failed":    {sandbox.Result{ExitCode: 6, Refused: refused}, sentence + "\n[exit code: 6]"},
-		"timed out": {sandbox.Result{ExitCode: 137, TimedOut: true, Refused: refused}, "Error: Command timed out after 5 ms.\n" + sentence},
-		"succeeded": {sandbox.Result{Refused: refused}, "(no output)\n" + sentence},
-		"nothing":   {sandbox.Result{}, "(no output)"},
+		"failed":    {process.Result{ExitCode: 6, Refused: refused}, sentence + "\n[exit code: 6]"},
+		"timed out": {process.Result{ExitCode: 137, TimedOut: true, Refused: refused}, "Error: Command timed out after 5 ms.\n" + sentence},
+		"succeeded": {process.Result{Refused: refused}, "(no output)\n" + sentence},
+		"nothing":   {process.Result{}, "(no output)"},
 	} {
 		if got := commandAnswer(c.result, 5, "").text.Head; got != c.want {
 			t.Errorf("%s: %q", name, got)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/patch"
 )
@@ -45,7 +46,7 @@ var applyPatch = tools.Define(tools.Info{
 	}
 	var plan *patch.Plan
 	var shown []tools.Change
-	err = env.Files.Transact(p.Paths(), func(tx *sandbox.Tx) error {
+	err = env.Files.Transact(p.Paths(), func(tx *files.Tx) error {
 		if plan, err = p.Plan(tree{tx}); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ var applyPatch = tools.Define(tools.Info{
 })
 
 // carryOut hands the changes of a plan to the transaction.
-func carryOut(tx *sandbox.Tx, changes []patch.Change) error {
+func carryOut(tx *files.Tx, changes []patch.Change) error {
 	for _, c := range changes {
 		var mode *fs.FileMode
 		if c.SetMode {
@@ -95,7 +96,7 @@ func asSpelled(err error, plan *patch.Plan) error {
 }
 
 // A tree is the workspace as a transaction sees it.
-type tree struct{ tx *sandbox.Tx }
+type tree struct{ tx *files.Tx }
 
 func (t tree) Lookup(path string, follow bool) (patch.Entry, error) {
 	e, err := t.tx.Look(path, follow)

@@ -13,12 +13,12 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Helpers()
+	process.Helpers()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "caches-")
 		if err != nil {

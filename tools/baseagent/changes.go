@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/patch"
 )
@@ -15,13 +15,13 @@ const maxRead = 2 * tools.MaxCompared
 
 // A reader reads how files are before a patch changes them, within bounds.
 type reader struct {
-	tx   *sandbox.Tx
+	tx   *files.Tx
 	left int64 // bytes that may still be read
 }
 
 // changesOf compares what a plan writes and removes with what is there, before it is
 // carried out.
-func changesOf(tx *sandbox.Tx, p *patch.Patch, plan *patch.Plan) []tools.Change {
+func changesOf(tx *files.Tx, p *patch.Patch, plan *patch.Plan) []tools.Change {
 	r := &reader{tx, maxRead}
 	moved := map[string]string{} // path after -> path before
 	for _, s := range p.Sections {

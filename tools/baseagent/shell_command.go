@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
@@ -33,7 +34,7 @@ var shellCommand = tools.Define(tools.Info{
 	if err != nil {
 		return answer{}, directory(env, in.Workdir, err)
 	}
-	result, err := runShell(ctx, env, sandbox.Command{
+	result, err := runShell(ctx, env, process.Command{
 		Args: []string{"-c", in.Command}, Dir: dir.Abs, Without: []string{"BASH_ENV", "ENV"},
 		Stdout: true, Stderr: true, Keep: 2*env.Budget(budget) + commandSlack,
 		Timeout: time.Duration(*in.TimeoutMS) * time.Millisecond,
@@ -53,10 +54,10 @@ var shellCommand = tools.Define(tools.Info{
 const commandSlack = 4096
 
 // runShell runs a command line with bash, or sh where there is no bash.
-func runShell(ctx context.Context, env *tools.Env, c sandbox.Command) (sandbox.Result, error) {
+func runShell(ctx context.Context, env *tools.Env, c process.Command) (process.Result, error) {
 	c.Name = "bash"
 	result, err := env.Run(ctx, c)
-	if errors.Is(err, sandbox.ErrNoProgram) {
+	if errors.Is(err, process.ErrNoProgram) {
 		c.Name = "sh"
 		result, err = env.Run(ctx, c)
 	}
@@ -64,9 +65,9 @@ func runShell(ctx context.Context, env *tools.Env, c sandbox.Command) (sandbox.R
 }
 
 // commandAnswer puts together what a command printed and how it ended.
-func commandAnswer(r sandbox.Result, timeoutMS int64, longer string) answer {
+func commandAnswer(r process.Result, timeoutMS int64, longer string) answer {
 	a := answer{
-		text: printed(sandbox.JoinOutputs(r.Stdout, r.Stderr)), way: outcut.Advice("send the output to a file and read parts of it"),
+		text: printed(process.JoinOutputs(r.Stdout, r.Stderr)), way: outcut.Advice("send the output to a file and read parts of it"),
 		failed: r.TimedOut || r.ExitCode != 0,
 	}
 	refused := outcut.Whole(tools.RefusedHint(r))
@@ -95,12 +96,12 @@ func lines(a, b outcut.Text) outcut.Text {
 }
 
 // printed is output as valid text without the line ends behind it.
-func printed(o sandbox.Output) outcut.Text {
+func printed(o process.Output) outcut.Text {
 	if o.Complete() {
 		whole := append(append([]byte(nil), o.Head...), o.Tail...)
-		return outcut.Whole(strings.TrimRight(sandbox.ValidText(whole), "\r\n"))
+		return outcut.Whole(strings.TrimRight(process.ValidText(whole), "\r\n"))
 	}
-	tail := sandbox.ValidText(o.Tail)
+	tail := process.ValidText(o.Tail)
 	trimmed := strings.TrimRight(tail, "\r\n")
-	return outcut.Text{Head: sandbox.ValidText(o.Head), Tail: trimmed, Total: o.TextBytes - int64(len(tail)-len(trimmed))}
+	return outcut.Text{Head: process.ValidText(o.Head), Tail: trimmed, Total: o.TextBytes - int64(len(tail)-len(trimmed))}
 }

@@ -5,12 +5,13 @@ import (
 	"io/fs"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/tools/internal/search"
 )
 
 // A workspace is the files as a search sees them.
 type workspace struct {
-	files *sandbox.FS
+	files *files.FS
 	rel   string // the path of the call, cleaned
 	given string // and as it was given, for errors
 }
@@ -33,7 +34,7 @@ func (w workspace) Open(path string) (search.Dir, search.File, error) {
 	return nil, f, nil
 }
 
-type dir struct{ *sandbox.Dir }
+type dir struct{ *files.Dir }
 
 func (d dir) ReadDir() ([]search.Entry, error) {
 	list, err := d.Entries()

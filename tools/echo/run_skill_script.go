@@ -3,7 +3,7 @@ package echo
 import (
 	"context"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
@@ -22,7 +22,7 @@ var runSkillScript = tools.Define(tools.Info{
 	result, err := tools.SessionOf(ctx).Skills.RunScript(ctx, skill.Script{
 		Skill: in.SkillName, Script: in.Script, Args: in.Args,
 		Timeout: timeout, Budget: env.Budget(budget), Start: env.Run,
-		Longer: func(r sandbox.Result) string { return env.Longer(r, timeout, scriptTimeout, "", 0) },
+		Longer: func(r process.Result) string { return env.Longer(r, timeout, scriptTimeout, "", 0) },
 	})
 	if err != nil {
 		return "", err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -53,14 +54,14 @@ var exec = tools.Define(tools.Info{
 		return out, err
 	}
 	keep := env.Budget(budget)
-	result, err := env.Run(ctx, sandbox.Command{
+	result, err := env.Run(ctx, process.Command{
 		Name: in.Command, Args: in.Args, Env: in.Env, Dir: dir, Keep: keep,
 		Stdout: in.Stdout, Stderr: in.Stderr, Timeout: time.Duration(*in.Timeout) * time.Millisecond,
 	})
 	if err != nil {
 		return out, err
 	}
-	stdout, stderr, cut := sandbox.CutOutputs(result.Stdout, result.Stderr, keep)
+	stdout, stderr, cut := process.CutOutputs(result.Stdout, result.Stderr, keep)
 	if result.ExitCode != 0 || result.TimedOut || result.Cancelled {
 		longer := env.Longer(result, time.Duration(*in.Timeout)*time.Millisecond, commandTimeout, "timeout", sandbox.DefaultLimits.MaxTimeout.Milliseconds())
 		return out, failure(result, *in.Timeout, longer, execFailure{Stdout: stdout, Stderr: stderr, Truncated: cut})
@@ -93,7 +94,7 @@ func workingDirectory(env *tools.Env, cwd string) (string, error) {
 }
 
 // failure words a command that ran and did not succeed.
-func failure(r sandbox.Result, timeout int64, longer string, shown execFailure) error {
+func failure(r process.Result, timeout int64, longer string, shown execFailure) error {
 	e := tools.Errorf(tools.Failed, "", "Command failed with exit code %d.", r.ExitCode)
 	switch {
 	case r.TimedOut:

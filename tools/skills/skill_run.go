@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
@@ -46,7 +46,7 @@ var skillRun = tools.Define(tools.Info{
 	if in.Timeout != nil && *in.Timeout > 0 {
 		run.Timeout = time.Duration(*in.Timeout) * time.Second
 	}
-	run.Longer = func(r sandbox.Result) string {
+	run.Longer = func(r process.Result) string {
 		return env.Longer(r, run.Timeout, commandTimeout, "timeout", int64(longestRun.Seconds()))
 	}
 	result, err := tools.SessionOf(ctx).Skills.Run(ctx, run)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/screen"
 )
@@ -31,14 +31,14 @@ const (
 
 // show answers with the output of a command from an offset on; nil means what no
 // answer has shown.
-func show(ctx context.Context, r *sandbox.Running, offset *int64, most int) answer {
+func show(ctx context.Context, r *process.Running, offset *int64, most int) answer {
 	from := int64(-1)
 	if offset != nil {
 		from = *offset
 	}
 	result, over := r.Result() // before the output is looked at: what it wrote last belongs to the answer
 	needs := r.Needs()
-	part := r.Output(from, func(p sandbox.Part) int {
+	part := r.Output(from, func(p process.Part) int {
 		if over {
 			return 0
 		}
@@ -62,7 +62,7 @@ func show(ctx context.Context, r *sandbox.Running, offset *int64, most int) answ
 }
 
 // text is a part of the output as it is shown, its middle cut when long.
-func text(p sandbox.Part, most int) (text string, cut bool) {
+func text(p process.Part, most int) (text string, cut bool) {
 	first, last := screen.Text(p.First), screen.Text(p.Last)
 	if p.Missed > 0 { // no more is known at either end
 		if len(first) < min(most/2, len(last)) {
@@ -70,7 +70,7 @@ func text(p sandbox.Part, most int) (text string, cut bool) {
 		}
 		most = min(most, 2*len(last))
 	}
-	all := sandbox.Output{Head: []byte(first), Tail: []byte(last)}
+	all := process.Output{Head: []byte(first), Tail: []byte(last)}
 	all.TextBytes = int64(len(first) + len(last))
 	all.Total = all.TextBytes + p.Missed
 	return all.Text(most)
@@ -85,6 +85,6 @@ func budgetOf(env *tools.Env, asked *int64) int {
 }
 
 // find returns the command that a call means.
-func find(ctx context.Context, env *tools.Env, id string) (*sandbox.Running, error) {
+func find(ctx context.Context, env *tools.Env, id string) (*process.Running, error) {
 	return env.Running(ctx, id)
 }

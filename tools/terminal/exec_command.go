@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -33,7 +33,7 @@ var execCommand = tools.Define(tools.Info{
 	if err != nil {
 		return answer{}, err
 	}
-	r, err := start(ctx, env, in, sandbox.Command{
+	r, err := start(ctx, env, in, process.Command{
 		Name: in.Shell, Args: []string{"-c", in.Cmd}, Dir: dir.Abs, Label: in.Cmd, Env: in.Env, Without: []string{"BASH_ENV", "ENV"},
 	})
 	if err != nil {
@@ -53,9 +53,9 @@ var execCommand = tools.Define(tools.Info{
 const terminalType = "xterm"
 
 // start starts a command with the shell that was asked for, or else bash or sh.
-func start(ctx context.Context, env *tools.Env, in execCommandIn, c sandbox.Command) (*sandbox.Running, error) {
+func start(ctx context.Context, env *tools.Env, in execCommandIn, c process.Command) (*process.Running, error) {
 	if in.TTY {
-		c.Terminal = &sandbox.Size{Rows: uint16(in.Rows), Columns: uint16(in.Cols)}
+		c.Terminal = &process.Size{Rows: uint16(in.Rows), Columns: uint16(in.Cols)}
 		if _, given := in.Env["TERM"]; !given {
 			c.Env = map[string]string{"TERM": terminalType}
 			for name, value := range in.Env {
@@ -68,7 +68,7 @@ func start(ctx context.Context, env *tools.Env, in execCommandIn, c sandbox.Comm
 	}
 	c.Name = "bash"
 	r, err := env.Start(ctx, c)
-	if errors.Is(err, sandbox.ErrNoProgram) {
+	if errors.Is(err, process.ErrNoProgram) {
 		c.Name = "sh"
 		r, err = env.Start(ctx, c)
 	}

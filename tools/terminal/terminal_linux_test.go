@@ -12,6 +12,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -19,17 +21,17 @@ import (
 type client struct {
 	t        *testing.T
 	env      *tools.Env
-	commands *sandbox.Commands
+	commands *process.Commands
 	session  *tools.Session // nil: each call has one of its own
 }
 
 func newClient(t *testing.T) *client {
 	t.Helper()
-	files, err := sandbox.Open(t.TempDir(), sandbox.Limits{})
+	files, err := files.Open(t.TempDir(), sandbox.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands, err := sandbox.NewCommands(sandbox.Config{Dir: files.Root()})
+	commands, err := process.NewCommands(process.Config{Dir: files.Root()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -56,8 +56,8 @@ var writeStdin = tools.Define(tools.Info{
 
 // refused words why input was not taken.
 func refused(err error) error {
-	var ended *sandbox.EndedError
-	var full *sandbox.InputFullError
+	var ended *process.EndedError
+	var full *process.InputFullError
 	switch {
 	case errors.As(err, &ended):
 		e := tools.Errorf(tools.Conflict, "Look at its output with empty chars.", "The command has ended with exit code %d, so it reads nothing any more.", ended.Result.ExitCode)
@@ -65,7 +65,7 @@ func refused(err error) error {
 			ExitCode int `json:"exit_code"`
 		}{ended.Result.ExitCode}
 		return e
-	case errors.Is(err, sandbox.ErrInputEnded):
+	case errors.Is(err, process.ErrInputEnded):
 		return tools.Errorf(tools.Conflict, "", "The input of this command was ended with eof, or it has closed it.")
 	case errors.As(err, &full) && full.Waiting == 0:
 		return tools.Errorf(tools.TooLarge, "Write it in pieces, or write a file and have the command read that.", "chars has more than the %d bytes that may wait to be read.", full.Most)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -83,15 +84,15 @@ var exec = tools.Define(tools.Info{
 		return out, err
 	}
 	out = execOut{Command: in.Command, Shell: in.Shell, Cwd: in.Cwd, ExitCode: result.ExitCode, Success: result.ExitCode == 0}
-	out.Stdout, out.Stderr, out.Truncated = sandbox.CutOutputs(result.Stdout, result.Stderr, env.Budget(budget))
+	out.Stdout, out.Stderr, out.Truncated = process.CutOutputs(result.Stdout, result.Stderr, env.Budget(budget))
 	out.Sandbox = tools.RefusedHint(result)
 	longer := env.Longer(result, time.Duration(*in.Timeout)*time.Second, commandTimeout, "timeout", int64(sandbox.DefaultLimits.MaxTimeout.Seconds()))
 	return out, out.unended(result, *in.Timeout, longer)
 })
 
-func (in execIn) asCommand(shell *sandbox.Shell, dir string, keep int) sandbox.Command {
+func (in execIn) asCommand(shell *process.Shell, dir string, keep int) process.Command {
 	path, _ := shell.HostEnv("PATH")
-	c := sandbox.Command{
+	c := process.Command{
 		Name: in.Shell, Args: []string{"-c", in.Command}, Path: path, Dir: dir,
 		Env: in.Env, Without: []string{"BASH_ENV", "ENV"},
 		Stdout: true, Stderr: true, Keep: keep, Timeout: time.Duration(*in.Timeout) * time.Second,
@@ -103,7 +104,7 @@ func (in execIn) asCommand(shell *sandbox.Shell, dir string, keep int) sandbox.C
 }
 
 // unended is the error of a command that did not end by itself.
-func (out execOut) unended(r sandbox.Result, timeout int64, longer string) error {
+func (out execOut) unended(r process.Result, timeout int64, longer string) error {
 	if !r.TimedOut && !r.Cancelled {
 		return nil
 	}
@@ -134,7 +135,7 @@ func notAt(err error, cwd string) error {
 
 // execWords is the sentence of an error before the start.
 func execWords(e *tools.Error) string {
-	var start *sandbox.StartError
+	var start *process.StartError
 	var path *sandbox.PathError
 	if missing, refused := tools.Unconfined(e.Err); refused {
 		return cannot + missing
@@ -148,15 +149,15 @@ func execWords(e *tools.Error) string {
 	return words(e)
 }
 
-func startWords(e *sandbox.StartError, other string) string {
+func startWords(e *process.StartError, other string) string {
 	reasons := []struct {
 		err  error
 		text string
 	}{
-		{sandbox.ErrNoProgram, "No such file or directory"},
-		{sandbox.ErrNotExecutable, "Permission denied"},
-		{sandbox.ErrBadFormat, "Exec format error"},
-		{sandbox.ErrArgsTooLong, "Argument list too long"},
+		{process.ErrNoProgram, "No such file or directory"},
+		{process.ErrNotExecutable, "Permission denied"},
+		{process.ErrBadFormat, "Exec format error"},
+		{process.ErrArgsTooLong, "Argument list too long"},
 	}
 	for _, r := range reasons {
 		if errors.Is(e.Err, r.err) {

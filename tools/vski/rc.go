@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // A rc file is read without any trace in the command: the shell is told by a
@@ -38,7 +38,7 @@ const (
 // startup makes a shell read its rc file before the command; nil for shells
 // without one. The file is that of the user who runs the server: what the call
 // names, commands may have made.
-func startup(shell *sandbox.Shell, in execIn, dir string) *sandbox.Startup {
+func startup(shell *process.Shell, in execIn, dir string) *process.Startup {
 	home, _ := shell.HostEnv("HOME")
 	switch path.Base(filepath.ToSlash(in.Shell)) {
 	case "bash":
@@ -55,7 +55,7 @@ func startup(shell *sandbox.Shell, in execIn, dir string) *sandbox.Startup {
 // secretsGone takes away what a rc file sets and commands do not get.
 type secretsGone func(names, value string) string
 
-func bashStartup(in execIn, dir, home string, unset secretsGone) *sandbox.Startup {
+func bashStartup(in execIn, dir, home string, unset secretsGone) *process.Startup {
 	if home == "" {
 		return nil
 	}
@@ -70,10 +70,10 @@ func bashStartup(in execIn, dir, home string, unset secretsGone) *sandbox.Startu
 		after: unset(bashNames, "${!perstack_n-}") + reset(in.Env, dir, bashOwn), command: in.Command,
 	}
 	text.guard = onDebug(text.finish())
-	return &sandbox.Startup{Var: "BASH_ENV", Name: "bashrc", Text: text.String() + then + "\nbuiltin :\n", Copies: []sandbox.Copy{{From: rc, Name: rcCopy}}}
+	return &process.Startup{Var: "BASH_ENV", Name: "bashrc", Text: text.String() + then + "\nbuiltin :\n", Copies: []process.Copy{{From: rc, Name: rcCopy}}}
 }
 
-func zshStartup(in execIn, dir, home string, unset secretsGone) *sandbox.Startup {
+func zshStartup(in execIn, dir, home string, unset secretsGone) *process.Startup {
 	if home == "" {
 		return nil
 	}
@@ -89,8 +89,8 @@ func zshStartup(in execIn, dir, home string, unset secretsGone) *sandbox.Startup
 		save:  save, restore: restore,
 		after: unset(zshNames, "${(P)perstack_n-}") + reset(in.Env, dir, zshOwn), command: in.Command,
 	}
-	return &sandbox.Startup{Var: "ZDOTDIR", InDir: true, Name: ".zshenv", Text: text.String() + "builtin :\n",
-		Copies: []sandbox.Copy{{From: rc, Name: rcCopy}, {From: env, Name: envCopy}}}
+	return &process.Startup{Var: "ZDOTDIR", InDir: true, Name: ".zshenv", Text: text.String() + "builtin :\n",
+		Copies: []process.Copy{{From: rc, Name: rcCopy}, {From: env, Name: envCopy}}}
 }
 
 // The names of variables, as words of the shells: in zsh the exported ones.

@@ -12,12 +12,12 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Helpers()
+	process.Helpers()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "caches-")
 		if err != nil {
@@ -45,7 +45,7 @@ type world struct {
 	server   *server.Server
 }
 
-func newWorld(t *testing.T, mode sandbox.Mode) *world {
+func newWorld(t *testing.T, mode process.Mode) *world {
 	t.Helper()
 	return newWorldAt(t, server.Config{Workspace: t.TempDir(), Sandbox: mode}, t.TempDir())
 }
@@ -97,7 +97,7 @@ func eachShell(t *testing.T, do func(*world, string)) {
 			continue
 		}
 		found = true
-		t.Run(shell, func(t *testing.T) { do(newWorld(t, sandbox.Off), shell) })
+		t.Run(shell, func(t *testing.T) { do(newWorld(t, process.Off), shell) })
 	}
 	if !found {
 		t.Skip("needs bash or zsh")
@@ -188,7 +188,7 @@ func TestRCFileIsTheHosts(t *testing.T) {
 
 // Confined commands do not see other directories; the rc file is read all the same.
 func TestRCFileWhereHomeIsHidden(t *testing.T) {
-	w := newWorld(t, sandbox.Auto)
+	w := newWorld(t, process.Auto)
 	w.rc("bash", "PLAIN=plain\n")
 	for _, env := range []map[string]any{{}, {"HOME": w.home}} {
 		if r := w.exec(t.Context(), map[string]any{"command": "echo $PLAIN", "env": env}); r.Stdout != "plain\n" {
@@ -285,7 +285,7 @@ func TestRCFileMeetsTheDeadline(t *testing.T) {
 // and variables a command lays out, the server copies no file of the host for it.
 func TestRCFileIsNoWayOut(t *testing.T) {
 	const secret = "open sesame"
-	for _, mode := range []sandbox.Mode{sandbox.Auto, sandbox.Isolate} {
+	for _, mode := range []process.Mode{process.Auto, process.Isolate} {
 		t.Run(string(mode), func(t *testing.T) {
 			for name, lay := range map[string]func(w *world, target string) map[string]any{
 				"HOME of the call": func(w *world, target string) map[string]any {
@@ -353,7 +353,7 @@ func (w *world) getsNothing(name, secret string, lay func(*world, string) map[st
 			}
 		}
 	}
-	free, err := server.New(server.Config{Workspace: w.ws, Tools: []string{"vski"}, Sandbox: sandbox.Off})
+	free, err := server.New(server.Config{Workspace: w.ws, Tools: []string{"vski"}, Sandbox: process.Off})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
 )
@@ -75,9 +76,9 @@ func (in writeIn) edit() (lineEdit, error) {
 }
 
 // editLines edits a file, which is created when it does not exist.
-func editLines(ctx context.Context, files *sandbox.FS, path string, edit lineEdit) (e textedit.Edit, err error) {
+func editLines(ctx context.Context, fsys *files.FS, path string, edit lineEdit) (e textedit.Edit, err error) {
 	var change tools.Change
-	err = files.Transact([]string{path}, func(tx *sandbox.Tx) error {
+	err = fsys.Transact([]string{path}, func(tx *files.Tx) error {
 		old, err := tx.ReadFile(path)
 		missing := errors.Is(err, fs.ErrNotExist)
 		if err != nil && !missing {

@@ -15,6 +15,8 @@ import (
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 	"github.com/perstack-ai/perstack-base/skillrepo"
@@ -25,7 +27,7 @@ import (
 func open(t *testing.T, dir string) *API {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	files, err := sandbox.Open(dir, sandbox.DefaultLimits)
+	files, err := files.Open(dir, sandbox.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func open(t *testing.T, dir string) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := &tools.Skills{Repo: repo, Files: files, Workdirs: sandbox.NewWorkdirs(dir), Log: slog.New(slog.DiscardHandler)}
+	engine := &tools.Skills{Repo: repo, Files: files, Workdirs: scratch.NewWorkdirs(dir), Log: slog.New(slog.DiscardHandler)}
 	return &API{Repo: repo, Engine: engine, MCP: mcpserver.NewMCPServer("test", "1"), PageSize: 200}
 }
 

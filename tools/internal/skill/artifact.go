@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 )
 
@@ -27,7 +27,7 @@ func ArtifactURI(name string, version int) string {
 const maxArtifactBytes = 8 << 20
 
 // ErrNoArtifact: the URI names nothing that was saved.
-var ErrNoArtifact = sandbox.ErrNoArtifact
+var ErrNoArtifact = scratch.ErrNoArtifact
 
 // Artifact returns the content and the type of what a URI names; its name may be
 // percent-encoded or not.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
 // leading is a variable at the beginning of a path.
@@ -76,7 +77,7 @@ func (s *Session) absoluteDir(w *workspace, cwd, p string) (string, error) {
 	if path.Clean(p) == "/" {
 		return w.dir.Root(), nil
 	}
-	if sandbox.Below(p, w.dir.Root()) {
+	if scratch.Below(p, w.dir.Root()) {
 		return w.runDir(cwd, orHere(strings.TrimPrefix(p, w.dir.Root())), []string{"."})
 	}
 	if dir, err := s.projectDir(cwd, p); err == nil {
@@ -134,5 +135,5 @@ func (w *workspace) runDir(cwd, p string, within []string) (string, error) {
 
 // inOne reports whether a place is or lies below one of the directories.
 func inOne(rel string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return d == "." || sandbox.Below(rel, d) })
+	return slices.ContainsFunc(dirs, func(d string) bool { return d == "." || scratch.Below(rel, d) })
 }

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -17,8 +19,8 @@ import (
 // but AllowRead, AllowWrite, PassEnv, Network and Confined.
 type Engine struct {
 	Repo      *skillrepo.Repo
-	Files     *sandbox.FS       // the workspace
-	Workdirs  *sandbox.Workdirs // the run workspaces of its sessions, and the artifacts
+	Files     *files.FS         // the workspace
+	Workdirs  *scratch.Workdirs // the run workspaces of its sessions, and the artifacts
 	Log       *slog.Logger
 	HostEnv   func() []string // what every command starts from
 	PassEnv   []string        // names that commands may see although they look secret
@@ -27,7 +29,7 @@ type Engine struct {
 	Confined  func() bool     // whether the kernel confines commands; nil = it does not
 
 	// Network is what of the network commands may use where they are confined.
-	Network sandbox.Network
+	Network process.Network
 
 	// AllowWrite are directories outside the workspace that commands may write.
 	AllowWrite []string
@@ -44,7 +46,7 @@ type Session struct {
 	ID string // session-<8 hex>
 
 	engine    *Engine
-	shell     *sandbox.Shell
+	shell     *process.Shell
 	stateless bool
 
 	mu     sync.Mutex
@@ -55,7 +57,7 @@ type Session struct {
 
 // NewSession begins a session whose commands run in shell. One that is stateless
 // lives for a single call: its gate is open, and no hook watches it.
-func (e *Engine) NewSession(shell *sandbox.Shell, stateless bool) *Session {
+func (e *Engine) NewSession(shell *process.Shell, stateless bool) *Session {
 	var id [4]byte
 	_, _ = rand.Read(id[:]) // never fails
 	s := &Session{
@@ -71,8 +73,8 @@ func (e *Engine) NewSession(shell *sandbox.Shell, stateless bool) *Session {
 // mounted are the places that a container of the session has for skills: the
 // directories of those that are known, and, where it is the session's own, its run
 // workspace. What skill commands may write there they are told with each command.
-func (s *Session) mounted(ctx context.Context, own bool) sandbox.Places {
-	p := sandbox.Places{Read: s.skillDirs()}
+func (s *Session) mounted(ctx context.Context, own bool) process.Places {
+	p := process.Places{Read: s.skillDirs()}
 	if !own || s.engine.ReadOnly {
 		return p
 	}
@@ -137,7 +139,7 @@ func (e *Engine) knownHint(name string) string {
 	if len(names) == 0 {
 		return "No skill is known."
 	}
-	near := sandbox.Similar(name, names, 5)
+	near := files.Similar(name, names, 5)
 	for _, n := range names {
 		if !slices.Contains(near, n) {
 			near = append(near, n)

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -19,7 +22,7 @@ import (
 type rig struct {
 	*Session
 	dir string
-	sh  *sandbox.Shell
+	sh  *process.Shell
 }
 
 func newRig(t testing.TB, files map[string]string) *rig {
@@ -31,7 +34,7 @@ func newRig(t testing.TB, files map[string]string) *rig {
 	return newRigIn(t, dir, files)
 }
 
-func newRigIn(t testing.TB, dir string, files map[string]string) *rig {
+func newRigIn(t testing.TB, dir string, contents map[string]string) *rig {
 	t.Helper()
 	if b, ok := t.(*testing.B); ok {
 		b.Setenv("XDG_CACHE_HOME", b.TempDir())
@@ -39,12 +42,12 @@ func newRigIn(t testing.TB, dir string, files map[string]string) *rig {
 		t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	}
 	r := &rig{dir: dir}
-	r.write(t, files)
-	fsys, err := sandbox.Open(dir, sandbox.Limits{})
+	r.write(t, contents)
+	fsys, err := files.Open(dir, sandbox.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands, err := sandbox.NewCommands(sandbox.Config{Dir: dir})
+	commands, err := process.NewCommands(process.Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +55,7 @@ func newRigIn(t testing.TB, dir string, files map[string]string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{Repo: repo, Files: fsys, Workdirs: sandbox.NewWorkdirs(dir), Log: slog.New(slog.DiscardHandler), HostEnv: commands.Env}
+	e := &Engine{Repo: repo, Files: fsys, Workdirs: scratch.NewWorkdirs(dir), Log: slog.New(slog.DiscardHandler), HostEnv: commands.Env}
 	r.sh = commands.NewShell()
 	r.Session = e.NewSession(r.sh, false)
 	t.Cleanup(func() {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -95,14 +96,14 @@ func (s *Session) registrable(groups []skillrepo.HookGroup) []skillrepo.HookGrou
 
 // exposed reports whether commands can write the directory dir, which has no links.
 func (e *Engine) exposed(dir string) bool {
-	if sandbox.Below(dir, e.Files.Root()) {
+	if scratch.Below(dir, e.Files.Root()) {
 		return true
 	}
 	return slices.ContainsFunc(e.AllowWrite, func(root string) bool {
-		if sandbox.Below(dir, filepath.Clean(root)) {
+		if scratch.Below(dir, filepath.Clean(root)) {
 			return true
 		}
-		files, _, err := sandbox.OpenBelow(root, dir) // root may be spelled with links
+		files, _, err := files.OpenBelow(root, dir) // root may be spelled with links
 		if err == nil {
 			_ = files.Close()
 		}

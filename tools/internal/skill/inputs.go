@@ -15,6 +15,8 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -167,7 +169,7 @@ func (s *Session) hostSource(from, p string) (*source, error) {
 		return src, err
 	}
 	for _, root := range s.engine.AllowRead {
-		files, name, open := sandbox.OpenBelow(root, filepath.FromSlash(p))
+		files, name, open := files.OpenBelow(root, filepath.FromSlash(p))
 		if open != nil {
 			continue
 		}
@@ -183,7 +185,7 @@ func (s *Session) hostSource(from, p string) (*source, error) {
 }
 
 // treeSource is a file or a directory of fsys.
-func treeSource(fsys *sandbox.FS, from, name string) (*source, error) {
+func treeSource(fsys *files.FS, from, name string) (*source, error) {
 	at, err := fsys.Resolve(name)
 	switch {
 	case errors.Is(err, sandbox.ErrEscapes), errors.Is(err, sandbox.ErrReserved):
@@ -212,7 +214,7 @@ func treeSource(fsys *sandbox.FS, from, name string) (*source, error) {
 const maxTreeEntries = 50_000
 
 // walk adds what is below dir. Links and special files in it are left out.
-func (src *source) walk(fsys *sandbox.FS, top, rel string) error {
+func (src *source) walk(fsys *files.FS, top, rel string) error {
 	entries, err := fsys.ReadDir(path.Join(top, rel))
 	if err != nil {
 		return err
@@ -315,7 +317,7 @@ func (w *workspace) destination(in Input, src *source) (string, error) {
 		}
 		to = base + "/" + rest
 	}
-	if sandbox.Below(strings.TrimPrefix(to, "./"), "inputs") {
+	if scratch.Below(strings.TrimPrefix(to, "./"), "inputs") {
 		to = workDir + "/" + strings.TrimPrefix(to, "./")
 	}
 	into := strings.HasSuffix(to, "/")

@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // loginTime is how long the user's profile files may take.
@@ -45,7 +46,7 @@ func (s *Session) loginEnv(ctx context.Context) []string {
 		return l.env
 	}
 	if env := s.askLogin(ctx); env != nil {
-		l.env, l.again = mergeLogin(host, sandbox.FilterEnv(env, s.engine.PassEnv)), time.Time{}
+		l.env, l.again = mergeLogin(host, process.FilterEnv(env, s.engine.PassEnv)), time.Time{}
 	} else {
 		l.env, l.again = host, time.Now().Add(loginAgain)
 	}
@@ -68,12 +69,12 @@ func (s *Session) askLogin(ctx context.Context) []string {
 	if path != "" {
 		set["PATH"] = path
 	}
-	home := sandbox.HomeDir()
+	home := files.HomeDir()
 	if home != "" {
 		set["HOME"] = home
 	}
 	script := `printf '\0perstack-base\0'; exec '` + strings.ReplaceAll(env, "'", `'\''`) + `' -0`
-	r, err := s.shell.Run(ctx, sandbox.Command{
+	r, err := s.shell.Run(ctx, process.Command{
 		Name: bash, Args: []string{"-l", "-c", script}, Env: set, Without: loaded,
 		Stdout: true, Keep: 1 << 20, Timeout: loginTime, NoSurvivors: true, Read: profileFiles(home),
 	})

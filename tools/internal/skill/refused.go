@@ -5,7 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
 // readOnlyCopy stands for every refusal to write the copy of a skill: no flag
@@ -13,7 +14,7 @@ import (
 const readOnlyCopy = "blocked by the sandbox: the skill's copy is read only; write to out/ or work/ ($OUTPUT_DIR, $WORK_DIR)"
 
 // refusals is what the sandbox kept a command of a skill from, which ran in dir.
-func (w *workspace) refusals(r sandbox.Result, dir string) (sentences []string) {
+func (w *workspace) refusals(r process.Result, dir string) (sentences []string) {
 	private := false
 	for _, s := range r.Refused {
 		if strings.Contains(s, w.dir.Root()) {
@@ -36,16 +37,16 @@ var denied = sync.OnceValue(func() *regexp.Regexp {
 
 // deniedMaking reports whether a command in the copy of a skill complains of a name
 // that is not there: it tried to make it.
-func (w *workspace) deniedMaking(dir string, stderr sandbox.Output) bool {
+func (w *workspace) deniedMaking(dir string, stderr process.Output) bool {
 	rel, ok := strings.CutPrefix(dir, w.dir.Root()+"/")
-	if !ok || !sandbox.Below(rel, skillsDir) {
+	if !ok || !scratch.Below(rel, skillsDir) {
 		return false
 	}
 	for _, m := range denied().FindAllStringSubmatch(headText(stderr), -1) {
 		if strings.HasPrefix(m[1], "/") {
 			continue
 		}
-		if at, err := w.dir.Resolve(rel + "/" + m[1]); err == nil && !at.Exists && sandbox.Below(at.Rel, skillsDir) {
+		if at, err := w.dir.Resolve(rel + "/" + m[1]); err == nil && !at.Exists && scratch.Below(at.Rel, skillsDir) {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // A Run is one command to be run in a skill's run workspace.
@@ -30,10 +30,10 @@ type Run struct {
 	Timeout     time.Duration
 	Budget      int // bytes of text in the result
 
-	Longer func(sandbox.Result) string // how to get more time
+	Longer func(process.Result) string // how to get more time
 
 	// Start runs a command in the session's shell and tells the client how it is getting on.
-	Start func(context.Context, sandbox.Command) (sandbox.Result, error)
+	Start func(context.Context, process.Command) (process.Result, error)
 }
 
 // A RunResult is how a command ended, and the files that it left.
@@ -153,23 +153,23 @@ func randomHex(n int) string {
 }
 
 // start runs the command to its end.
-func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, staged, dir string) (res sandbox.Result, err error) {
+func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, staged, dir string) (res process.Result, err error) {
 	ctx, span := begin(ctx, spanRun)
 	defer func() { span.ran(res, err) }()
 	env := s.loginEnv(ctx)
-	c := sandbox.Command{
+	c := process.Command{
 		Name: "bash", Args: []string{"-c", r.Command}, Path: lookupEnv(env, "PATH"), Dir: dir, Base: env,
 		Env: s.runEnv(w, r, p, staged), Stdout: true, Stderr: true, Keep: max(r.Budget/4, 1), Timeout: r.Timeout,
 		Read: append(s.skillDirs(), w.dir.Root()), Write: []string{w.abs(workDir), w.abs(outDir), w.abs(runsDir)},
 	}
 	res, err = r.Start(ctx, c)
-	if errors.Is(err, sandbox.ErrNoProgram) {
+	if errors.Is(err, process.ErrNoProgram) {
 		c.Name = "sh"
 		res, err = r.Start(ctx, c)
 	}
-	var fault *sandbox.StartError
+	var fault *process.StartError
 	switch {
-	case errors.As(err, &fault) && (errors.Is(err, sandbox.ErrHasNUL) || errors.Is(err, sandbox.ErrArgsTooLong)):
+	case errors.As(err, &fault) && (errors.Is(err, process.ErrHasNUL) || errors.Is(err, process.ErrArgsTooLong)):
 		return res, errorf(ErrBadInput, "the command cannot be started: %v", err)
 	case errors.As(err, &fault):
 		return res, errorf(ErrUnavailable, "the shell cannot be started: %v", err)
@@ -207,7 +207,7 @@ func (s *Session) runEnv(w *workspace, r *Run, p *plan, staged string) map[strin
 }
 
 // report words how a run ended and looks at the files that it left.
-func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res sandbox.Result, warnings []string) *RunResult {
+func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res process.Result, warnings []string) *RunResult {
 	out := &RunResult{ExitCode: res.ExitCode, TimedOut: res.TimedOut, DurationMS: res.Duration.Milliseconds(), OutputFiles: []OutputFile{}}
 	if res.Signal != "" || res.TimedOut {
 		out.ExitCode = -1

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // A runner runs the commands that a skill brings along, inline ones and hooks,
@@ -24,7 +25,7 @@ func (r runner) Run(ctx context.Context, c Command) Result {
 		name, value, _ := strings.Cut(entry, "=")
 		set[name] = value
 	}
-	res, err := r.s.shell.Run(ctx, sandbox.Command{
+	res, err := r.s.shell.Run(ctx, process.Command{
 		Name: c.Argv[0], Args: c.Argv[1:], Path: lookupEnv(env, "PATH"), Dir: c.Dir, Base: pick(env, ownNames), Only: ownNames, Env: set,
 		Stdin: c.Stdin, Stdout: true, Stderr: true, Keep: c.MaxOutput, Timeout: c.Timeout, NoSurvivors: true,
 		Read: r.s.skillDirs(), Write: c.Write,
@@ -56,11 +57,11 @@ func pick(env, names []string) []string {
 }
 
 // headText is a stream as text, its head only when it was long.
-func headText(o sandbox.Output) string {
+func headText(o process.Output) string {
 	if o.Complete() {
-		return sandbox.ValidText(slices.Concat(o.Head, o.Tail))
+		return process.ValidText(slices.Concat(o.Head, o.Tail))
 	}
-	return sandbox.ValidText(o.Head)
+	return process.ValidText(o.Head)
 }
 
 // plain words why a command was not started, without a path of the machine.

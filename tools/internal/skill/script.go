@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -21,8 +21,8 @@ type Script struct {
 	Timeout             time.Duration
 	Budget              int
 
-	Longer func(sandbox.Result) string // how to get more time
-	Start  func(context.Context, sandbox.Command) (sandbox.Result, error)
+	Longer func(process.Result) string // how to get more time
+	Start  func(context.Context, process.Command) (process.Result, error)
 }
 
 // A ScriptResult is how a script ended.
@@ -80,15 +80,15 @@ func (s *Session) RunScript(ctx context.Context, r Script) (*ScriptResult, error
 	}
 	res, err := s.interpret(ctx, r, sk, file, args)
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, sandbox.ErrEnding) {
+		if ctx.Err() != nil || errors.Is(err, process.ErrEnding) {
 			return nil, err
 		}
 		reason := plain(err)
-		if start := new(sandbox.StartError); errors.As(err, &start) && start.Command == file {
+		if start := new(process.StartError); errors.As(err, &start) && start.Command == file {
 			reason = start.Err // about the script itself
 		}
 		way := "Ensure the interpreter is installed and on PATH."
-		if errors.Is(err, sandbox.ErrNotExecutable) && interpretersOf(file) == nil {
+		if errors.Is(err, process.ErrNotExecutable) && interpretersOf(file) == nil {
 			way = "Make it executable (chmod +x), or give it the extension of its language."
 		}
 		return nil, errorf(ErrUnavailable, "Failed to execute '%s' in skill '%s': %v. %s", r.Script, r.Skill, reason, way)
@@ -162,8 +162,8 @@ func innermost(err error) error {
 }
 
 // interpret starts the script with the first interpreter that is there.
-func (s *Session) interpret(ctx context.Context, r Script, sk *skillrepo.Skill, file string, args []string) (res sandbox.Result, err error) {
-	c := sandbox.Command{
+func (s *Session) interpret(ctx context.Context, r Script, sk *skillrepo.Skill, file string, args []string) (res process.Result, err error) {
+	c := process.Command{
 		Dir: sk.RealDir, Stdout: true, Stderr: true, Keep: max(r.Budget/4, 1), Timeout: r.Timeout, Read: s.skillDirs(),
 		Env: map[string]string{
 			"SKILL_DIR": sk.Dir, "CLAUDE_SKILL_DIR": sk.Dir, "SKILL_NAME": sk.Name,
@@ -180,14 +180,14 @@ func (s *Session) interpret(ctx context.Context, r Script, sk *skillrepo.Skill, 
 			return res, errNotFetched
 		}
 		c.Name, c.Args = argv[0], slices.Concat(argv[1:], []string{file}, args)
-		if res, err = r.Start(ctx, c); !errors.Is(err, sandbox.ErrNoProgram) {
+		if res, err = r.Start(ctx, c); !errors.Is(err, process.ErrNoProgram) {
 			break
 		}
 	}
 	return res, err
 }
 
-func (s *Session) scriptResult(r Script, res sandbox.Result) *ScriptResult {
+func (s *Session) scriptResult(r Script, res process.Result) *ScriptResult {
 	code := res.ExitCode
 	if res.Signal != "" || res.TimedOut {
 		code = -1

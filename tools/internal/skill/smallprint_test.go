@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
 // TestSmallPrint takes what the original takes.
@@ -40,7 +40,7 @@ func TestSmallPrint(t *testing.T) {
 // confined skips a test that needs a kernel which confines commands.
 func confined(t *testing.T, r *rig) {
 	t.Helper()
-	out, err := r.sh.Run(t.Context(), sandbox.Command{Name: "cat", Args: []string{"/etc/shadow", "/root/.profile"}, Stderr: true})
+	out, err := r.sh.Run(t.Context(), process.Command{Name: "cat", Args: []string{"/etc/shadow", "/root/.profile"}, Stderr: true})
 	if err != nil || len(out.Refused) == 0 {
 		t.Skip("commands are not confined here")
 	}
@@ -129,7 +129,7 @@ func TestTypeScriptWithoutRuntime(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "neither bun nor deno was found, and npx cannot fetch tsx because commands have no network") {
 		t.Errorf("without network: %+v %v", out, err)
 	}
-	r.engine.Network = sandbox.OpenNetwork
+	r.engine.Network = process.OpenNetwork
 	if out, err := run(); err != nil || !strings.Contains(out.Output, "npx --yes tsx a.ts") {
 		t.Errorf("with network: %+v %v", out, err)
 	}

@@ -3,7 +3,7 @@ package skill
 import (
 	"context"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
@@ -65,7 +65,7 @@ func (s *stretch) listed(files []OutputFile) {
 }
 
 // ran ends the stretch in which the command ran.
-func (s *stretch) ran(res sandbox.Result, err error) {
+func (s *stretch) ran(res process.Result, err error) {
 	if err == nil || res.Cancelled {
 		s.Int(attrExitCode, int64(res.ExitCode))
 		s.Bool(attrTimedOut, res.TimedOut)

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
@@ -35,7 +35,7 @@ const (
 // A workspace is the run workspace of a session: private, outside the workspace
 // of the server, shared by the skills that the session runs.
 type workspace struct {
-	dir    *sandbox.Workdir
+	dir    *scratch.Workdir
 	origin *trace.Span // what it was made for
 
 	mu     sync.Mutex
@@ -47,7 +47,7 @@ type staged struct {
 	realDir  string
 	source   []skillrepo.File
 	settled  bool // a later change of the source would show in its signatures
-	copied   []sandbox.Stamp
+	copied   []scratch.Stamp
 	warnings []string
 }
 
@@ -123,7 +123,7 @@ func checkSize(name string, list *skillrepo.Listing) error {
 }
 
 // look lists the source of a skill and, at the same time, the copy that there may be.
-func (w *workspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, old *staged) (list *skillrepo.Listing, copied []sandbox.Stamp, err error) {
+func (w *workspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, old *staged) (list *skillrepo.Listing, copied []scratch.Stamp, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -225,7 +225,7 @@ func (w *workspace) addLinks(sk *skillrepo.Skill, list *skillrepo.Listing, tmp s
 	for _, link := range []struct{ name, target string }{
 		{"out", "../../" + outDir}, {"work", "../../" + workDir}, {"inputs", "../../" + inputsDir},
 	} {
-		ships := func(p string) bool { return sandbox.Below(p, link.name) }
+		ships := func(p string) bool { return scratch.Below(p, link.name) }
 		if slices.Contains(list.Dirs, link.name) || slices.ContainsFunc(list.Files, func(f skillrepo.File) bool { return ships(f.Path) }) {
 			st.warnings = append(st.warnings, "skill "+sk.Name+" has an entry of its own named "+link.name+"; use $"+variableOf(link.name)+" for the directory of the run workspace")
 			continue

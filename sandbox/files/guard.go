@@ -1,0 +1,96 @@
+package files
+
+import (
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+)
+
+// guarded reports whether rel is in a .git, at any depth, and decides what git
+// executes for its user: all but what git itself writes when it commits, merges
+// and fetches. Case is ignored everywhere, because a disk may ignore it.
+func guarded(rel string) bool {
+	for parts := strings.Split(rel, "/"); len(parts) > 0; parts = parts[1:] {
+		if strings.EqualFold(parts[0], ".git") && (len(parts) == 1 || !gitsOwn(parts[1])) {
+			return true
+		}
+	}
+	return false
+}
+
+// gitsOwn reports whether an entry of .git holds only data of git's.
+func gitsOwn(name string) bool {
+	for _, pattern := range []string{"objects", "refs", "logs", "index", "HEAD", "*_HEAD", "MERGE_*", "COMMIT_EDITMSG", "packed-refs"} {
+		if ok, _ := path.Match(pattern, strings.TrimSuffix(name, ".lock")); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// guard fails for a place that FS.Guarded keeps from being changed.
+func (f *FS) guard(name string, p Path) error {
+	if f.Guarded && (guarded(p.Rel) || f.inRepository(p.Rel) || f.named(p.Rel)) {
+		return &sandbox.PathError{Path: name, Err: sandbox.ErrGuarded}
+	}
+	return nil
+}
+
+// gitSettings are what decides in a directory that git takes for a repository,
+// whatever it is called; the mounts of commands cover the same.
+var gitSettings = []string{"config", "config.worktree", "config.lock", "config.worktree.lock", "commondir", "gitdir", "hooks", "info", "modules", "worktrees",
+	"branches", "description", "remotes"}
+
+// inRepository reports whether rel is or lies in such a setting.
+func (f *FS) inRepository(rel string) bool {
+	parts := strings.Split(rel, "/")
+	inside, _ := within(f, func(st *state) (bool, error) {
+		for i, part := range parts {
+			named := slices.ContainsFunc(gitSettings, func(s string) bool { return strings.EqualFold(s, part) })
+			if named && isGitDir(st, path.Join(parts[:i]...)) {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return inside
+}
+
+// maxConfig is how much of a repository's settings is looked at.
+const maxConfig = 1 << 20
+
+// named reports whether rel is or lies in what the settings of the workspace's
+// repository name.
+func (f *FS) named(rel string) bool {
+	inside, _ := within(f, func(st *state) (bool, error) {
+		file, err := disk.OpenRegular(st.root, ".git/config", os.O_RDONLY)
+		if err != nil {
+			return false, nil
+		}
+		defer file.Close()
+		config, _ := io.ReadAll(io.LimitReader(file, maxConfig))
+		for _, name := range confine.NamedByGit(string(config), f.real) {
+			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return inside
+}
+
+// isGitDir reports whether git takes a directory for a repository.
+func isGitDir(st *state, dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := st.root.Lstat(path.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}

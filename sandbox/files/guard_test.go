@@ -1,0 +1,52 @@
+package files
+
+import (
+	"errors"
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestGuardedFiles: what file tools may not change in a .git in the mode Isolate,
+// by whatever name, and may where nothing guards it.
+func TestGuardedFiles(t *testing.T) {
+	for _, guarded := range []bool{false, true} {
+		dir := t.TempDir()
+		for _, sub := range []string{".git/hooks", "a/b/.git", "c", ".bare/objects", ".bare/refs"} {
+			if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, ".bare/HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, ".git/config"), []byte("[core]\nhooksPath = c/hooks\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../.git/config", filepath.Join(dir, "c/link")); err != nil {
+			t.Skip(err)
+		}
+		f, err := Open(dir, sandbox.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Guarded = guarded
+		for _, name := range []string{"c/hooks", ".git/config", ".git/hooks/pre-commit", ".git/commondir", "a/b/.git/config.worktree",
+			"c/.git", "c/link", ".GIT/info/attributes", "a/../.git/x", ".bare/config", ".bare/hooks/x"} {
+			if _, err := f.Write(name, []byte("x")); errors.Is(err, sandbox.ErrGuarded) != guarded || !guarded && err != nil {
+				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
+			}
+			err := f.Transact([]string{name}, func(tx *Tx) error { return tx.Write(name, []byte("y"), nil) })
+			if errors.Is(err, sandbox.ErrGuarded) != guarded || !guarded && err != nil {
+				t.Errorf("guarded %v: a patch of %s: %v", guarded, name, err)
+			}
+		}
+		for _, name := range []string{".git/HEAD", ".git/index.lock", "a/b/.git/refs/heads/x", ".git/ORIG_HEAD", ".gitignore", "c/.github", "c/config", "hooks", ".bare/packed-refs"} {
+			if _, err := f.Write(name, []byte("x")); err != nil {
+				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
+			}
+		}
+		_ = f.Close()
+	}
+}

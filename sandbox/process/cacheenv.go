@@ -1,0 +1,107 @@
+package process
+
+import (
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// cacheVars are the variables that lead tools into the cache, with the directory of
+// each. Those that hold what is downloaded are for a network: while there is
+// none, the user's own, which can be read, serves better than an empty one.
+var cacheVars = []struct {
+	name, dir string
+	downloads bool
+}{
+	{"XDG_CACHE_HOME", "xdg", false},
+	{"GOCACHE", "go-build", false},
+	{"GOMODCACHE", "go-mod", true},
+	{"npm_config_cache", "npm", true},
+	{"npm_config_store_dir", "pnpm", false},
+	{"YARN_CACHE_FOLDER", "yarn", false},
+	{"BUN_INSTALL_CACHE_DIR", "bun", false},
+	{"DENO_DIR", "deno", false},
+	{"PIP_CACHE_DIR", "pip", false},
+	{"UV_CACHE_DIR", "uv", false},
+	{"CCACHE_DIR", "ccache", false},
+	{"SCCACHE_DIR", "sccache", false},
+	{"GRADLE_USER_HOME", "gradle", false},
+	{"COMPOSER_CACHE_DIR", "composer", false},
+	{"NUGET_PACKAGES", "nuget", false},
+}
+
+// cacheEnv returns env with the variables that lead tools into the cache. One of the
+// host's stays where commands may write there.
+func cacheEnv(cache string, env []string, cfg Config) []string {
+	set := map[string]string{}
+	for _, v := range cacheVars {
+		if v.downloads && cfg.Network.Closed() || writableValue(env, v.name, cfg) {
+			continue
+		}
+		set[v.name] = filepath.Join(cache, v.dir)
+	}
+	home, _ := getenv(env, "HOME")
+	if cfg.Network.Closed() {
+		offlineNPM(cache, home, env, set)
+	} else if _, ours := set["GOMODCACHE"]; ours {
+		goProxy(home, env, set)
+	}
+	return mergeEnv(env, set)
+}
+
+func writableValue(env []string, name string, cfg Config) bool {
+	value, ok := getenv(env, name)
+	return ok && slices.ContainsFunc(append([]string{cfg.Dir}, cfg.AllowWrite...), func(top string) bool {
+		return strings.HasPrefix(disk.WithSeparator(filepath.Clean(value)), disk.WithSeparator(top))
+	})
+}
+
+// goProxy makes the modules that the host has already the first place that the go
+// command looks in: its own module cache may not be written.
+func goProxy(home string, env []string, set map[string]string) {
+	have, ok := getenv(env, "GOMODCACHE")
+	if !ok {
+		have = filepath.Join(home, "go", "pkg", "mod")
+	}
+	downloads := filepath.Join(have, "cache", "download")
+	if info, err := os.Stat(downloads); err != nil || !info.IsDir() {
+		return
+	}
+	others, ok := getenv(env, "GOPROXY")
+	if !ok || others == "" {
+		others = "https://proxy.golang.org,direct"
+	}
+	set["GOPROXY"] = "file://" + filepath.ToSlash(downloads) + "," + others
+}
+
+// offlineNPM makes a cache for npm whose contents are those of the host's: npm
+// writes temporary files beside them even when it only reads.
+func offlineNPM(cache, home string, env []string, set map[string]string) {
+	have, ok := getenv(env, "npm_config_cache")
+	if !ok {
+		have = filepath.Join(home, ".npm")
+	}
+	const at = "npm-offline"
+	root, err := os.OpenRoot(cache)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	if root.MkdirAll(filepath.Join(at, "_cacache"), 0o700) != nil {
+		return
+	}
+	for _, part := range []string{"content-v2", "index-v5"} {
+		target, link := filepath.Join(have, "_cacache", part), filepath.Join(at, "_cacache", part)
+		if info, err := os.Stat(target); err != nil || !info.IsDir() {
+			continue
+		}
+		if now, err := root.Readlink(link); err == nil && now == target {
+			continue
+		}
+		_ = root.RemoveAll(link)
+		_ = root.Symlink(target, link)
+	}
+	set["npm_config_cache"] = filepath.Join(cache, at)
+}

@@ -1,0 +1,61 @@
+package process
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+)
+
+// cleanCargoConfigs are the settings of cargo that hold no secret. Cargo gives up
+// where it may not read them, and looks for them above the workspace as well, which
+// mostly lies below HOME.
+func cleanCargoConfigs(policy confine.Policy, home string) (paths []string) {
+	for _, name := range []string{"config.toml", "config"} {
+		file := filepath.Join(home, ".cargo", name)
+		text, ok := readHost(policy, file)
+		if copied, _ := settings.Cargo(string(text)); ok && copied == string(text) {
+			paths = append(paths, file)
+		}
+	}
+	return paths
+}
+
+// cargoHome gives cargo a home of its own beside the copied settings: it locks and
+// notes things there. Packages are found where the user has downloaded them or, with
+// a network, kept in the cache.
+func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[string]string {
+	own := filepath.Join(home, ".cargo")
+	if value, ok := getenv(env, "CARGO_HOME"); ok {
+		own = value
+	}
+	packages := own
+	if !c.cfg.Network.Closed() {
+		packages = ""
+		if d.cache != "" {
+			packages = filepath.Join(d.cache, "cargo")
+		}
+	}
+	if writableValue(env, "CARGO_HOME", c.cfg) {
+		return nil
+	}
+	for _, part := range []string{"registry", "git"} {
+		if !c.cfg.Network.Closed() && packages != "" {
+			makeInCache(d.cache, path.Join("cargo", part))
+		}
+		if target := filepath.Join(packages, part); packages != "" && isDir(target) {
+			d.keep(path.Join(".cargo", part), func(name string) error { return d.root.Symlink(target, name) })
+		}
+	}
+	return map[string]string{"CARGO_HOME": filepath.Join(d.home(), ".cargo")}
+}
+
+// makeInCache makes a directory in the cache, in which commands write.
+func makeInCache(cache, dir string) {
+	if root, err := os.OpenRoot(cache); err == nil {
+		_ = root.MkdirAll(dir, 0o700)
+		root.Close()
+	}
+}

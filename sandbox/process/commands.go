@@ -1,0 +1,196 @@
+package process
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
+)
+
+// A Config is what all commands of a server have in common.
+type Config struct {
+	Dir        string         // the workspace: absolute, links resolved
+	Limits     sandbox.Limits // zero fields mean their defaults
+	Env        []string       // the host's environment; nil means this process's
+	PassEnv    []string       // shell patterns of names that are passed on although they look secret
+	Sandbox    Mode           // how far commands are confined
+	Network    Network        // what of the network commands may use
+	AllowRead  []string       // absolute paths that commands may read besides
+	AllowWrite []string       // absolute paths that commands may write besides
+	NoCache    bool           // what tools keep for later ends with the session
+	Quota      Quota          // what the commands of one session may use together
+
+	Container Container // where commands run; the zero value: on this machine
+
+	// Log gets a line for each connection that Network has rules for; nil = silent.
+	Log *slog.Logger
+
+	inside *inside // of a runner; nil outside of containers
+}
+
+// Commands is the part that all sessions of one server share.
+type Commands struct {
+	cfg     Config
+	limits  sandbox.Limits
+	env     func() []string // filtered once
+	null    *os.File
+	guard   *watchdog
+	reserve memoryReserve
+	leave   sync.Once // the control groups, after the last commands of this program
+	forget  func()    // no orphan concerns these commands any more
+
+	apart registry // what StartApart has started
+	fleet *fleet   // the containers in which commands run; nil: on this machine
+
+	confinement *confinement
+	cache       func() *scratch.Cache // of the workspace where commands are confined; nil for none
+
+	mu     sync.Mutex
+	shells map[*Shell]bool
+	ended  bool
+	opened *scratch.Cache // by cache
+}
+
+// openCommands are those of this program that are not closed.
+var openCommands atomic.Int32
+
+// NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
+func NewCommands(cfg Config) (*Commands, error) {
+	if err := cfg.Quota.check(); err != nil {
+		return nil, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Env == nil {
+		cfg.Env = os.Environ()
+	}
+	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(watchdog),
+		shells: map[*Shell]bool{}}
+	c.apart.limits = c.limits
+	c.cache = sync.OnceValue(c.openCache)
+	c.confinement = &confinement{cfg: cfg, cache: c.cache}
+	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(insideEnv(cfg)) })
+	free := sync.OnceValue(func() []string { return hostEnv(cfg, false) })
+	confined := sync.OnceValue(func() []string {
+		return c.confinement.repositoryEnv(hostEnv(cfg, true))
+	})
+	away := sync.OnceValue(func() []string { return hostEnv(cfg, true) })
+	c.env = func() []string {
+		if cfg.inside != nil {
+			return within()
+		}
+		if c.fleet != nil { // a container gets its own; nothing is tried out here
+			return away()
+		}
+		if c.confinement.confined() {
+			return confined()
+		}
+		return free()
+	}
+	if os.Getpid() == 1 {
+		proc.Adopt() // orphans of others come here as well
+	}
+	if cfg.Container.Image != "" {
+		if c.fleet, err = newFleet(c); err != nil {
+			_ = null.Close()
+			return nil, err
+		}
+	}
+	c.forget = proc.OnReap(c.prune)
+	openCommands.Add(1)
+	return c, nil
+}
+
+// Env is the environment that commands start from, without the private
+// directories of a session. The caller must not change it.
+func (c *Commands) Env() []string { return c.env() }
+
+// Withheld lists the names of the host's variables that commands do not get.
+func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
+
+// NewShell begins a session. It costs nothing before its first command.
+func (c *Commands) NewShell() *Shell { return c.newShell(false) }
+
+// NewCallShell begins a session for a single call. Where commands run in containers,
+// such sessions share one.
+func (c *Commands) NewCallShell() *Shell { return c.newShell(true) }
+
+func (c *Commands) newShell(single bool) *Shell {
+	s := &Shell{c: c, ending: make(chan struct{}), now: make(chan struct{}), running: map[*job]bool{}, held: registry{limits: c.limits}}
+	if c.fleet != nil {
+		s.away = &away{fleet: c.fleet, shares: single}
+	}
+	c.mu.Lock()
+	c.shells[s] = true
+	ended := c.ended
+	c.mu.Unlock()
+	if ended {
+		s.Terminate()
+	}
+	return s
+}
+
+func (c *Commands) open() []*Shell {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*Shell, 0, len(c.shells))
+	for s := range c.shells {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (c *Commands) prune() {
+	for _, s := range c.open() {
+		s.prune()
+	}
+}
+
+// Terminate is for the end of the server's input: running commands get SIGTERM
+// at once and are reported as cancelled, others are refused with ErrEnding.
+func (c *Commands) Terminate() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	for _, s := range c.open() {
+		s.Terminate()
+	}
+}
+
+// Kill is Terminate without the grace period.
+func (c *Commands) Kill() {
+	c.Terminate()
+	for _, s := range c.open() {
+		s.Kill()
+	}
+}
+
+// Close closes every session, at the same time, and frees everything.
+func (c *Commands) Close() error {
+	c.Terminate()
+	var all sync.WaitGroup
+	for _, s := range c.open() {
+		all.Go(func() { _ = s.Close() })
+	}
+	all.Wait()
+	c.apart.close()
+	c.fleet.close()
+	c.forget()
+	c.closeCache()
+	c.confinement.close()
+	c.guard.close()
+	c.reserve.close()
+	c.leave.Do(func() {
+		if openCommands.Add(-1) == 0 {
+			cgroup.Leave()
+		}
+	})
+	return c.null.Close()
+}

@@ -1,0 +1,223 @@
+package process
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+)
+
+// TestHostVariables: what names a path of the host says nothing in a container.
+func TestHostVariables(t *testing.T) {
+	for value, names := range map[string]bool{
+		"word": false, "": false, "a/b": false, "https://example.com/x": false, "en_US.UTF-8": false, "-buildvcs=false": false, "8.8.8.8:53": false,
+		"/opt": true, "~/x": true, "a:/opt": true, "-L/lib": false, "-I /usr/include": true, "unix:path=/run/bus": true, "unix:///run/x.sock": true,
+		"file:///etc/x": true, `"/quoted"`: true, "a,/b": true,
+	} {
+		if namesPath(value) != names {
+			t.Errorf("%q: %v", value, !names)
+		}
+	}
+	got := hostVariables([]string{"PATH=x", "HOME=y", "A=b", "P=/p", "DISPLAY=:0"})
+	if !reflect.DeepEqual(got, []string{"A=b"}) {
+		t.Error(got)
+	}
+}
+
+// TestErrorsCrossTheWire: callers tell errors of a runner apart as they do others.
+func TestErrorsCrossTheWire(t *testing.T) {
+	for name, cause := range causes {
+		for _, err := range []error{
+			cause, fmt.Errorf("%w: more", cause), &StartError{Command: "c", What: "w", Err: cause, Refused: "hint"}, &sandbox.PathError{Path: "/p", Err: cause},
+		} {
+			back := errorOf(faultOf(err))
+			if !errors.Is(back, cause) || back.Error() != err.Error() || reflect.TypeOf(back) != reflect.TypeOf(err) && err != cause && !strings.Contains(err.Error(), ": more") {
+				t.Errorf("%s: %#v came as %#v", name, err, back)
+			}
+		}
+	}
+	var start *StartError
+	if !errors.As(errorOf(faultOf(&StartError{Command: "c", What: "w", Err: ErrNoProgram, Refused: "hint"})), &start) || start.Hint() != "hint" || start.What != "w" {
+		t.Errorf("%+v", start)
+	}
+	var hinter interface{ Hint() string }
+	if err := errorOf(faultOf(&PrivateDirError{"/d", fs.ErrPermission})); !errors.As(err, &hinter) || hinter.Hint() == "" {
+		t.Errorf("%#v", err)
+	}
+	long := errorOf(&remote.Fault{Text: strings.Repeat("\xff", 1<<20), Hint: strings.Repeat("x", 1<<20), Kind: "what"})
+	if !errors.As(long, &hinter) || len(long.Error()) > remote.MaxSentence || len(hinter.Hint()) > remote.MaxSentence {
+		t.Errorf("%d bytes", len(long.Error()))
+	}
+}
+
+func TestMounts(t *testing.T) {
+	dir := t.TempDir()
+	m := mounts{
+		{from: dir, at: "/w", write: true, every: true}, {from: dir + "/in", at: "/w/in"}, {from: dir + "/other", at: "/w/out"},
+		{from: "/r", at: "/r"}, {from: "/r/work", at: "/r/work", write: true}, {from: "/r/lib", at: "/r/lib"}, {from: "/r", at: "/r"},
+	}.tidy()
+	var at []string
+	for _, one := range m {
+		at = append(at, one.at)
+	}
+	if got := strings.Join(at, " "); got != "/r /r/work /w /w/out" {
+		t.Error(got)
+	}
+	if got := m.writable(); !reflect.DeepEqual(got, []string{"/w"}) {
+		t.Errorf("every command may write %v", got)
+	}
+	secret := filepath.Join(dir, "there")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		needs Places
+		want  bool
+	}{
+		{Places{}, true}, {Places{Read: []string{"/r/x", "/w/y"}}, true}, {Places{Write: []string{"/w/z", "/r/work/a"}}, true},
+		{Places{Read: []string{secret}}, false}, {Places{Write: []string{secret}}, false}, {Places{Read: []string{"/no/such/thing"}}, true},
+	} {
+		if m.cover(one.needs) != one.want {
+			t.Errorf("%v: %v", one.needs, !one.want)
+		}
+	}
+}
+
+// TestMountFlags: what an engine reads is what was meant, whatever a path looks like.
+func TestMountFlags(t *testing.T) {
+	for _, path := range []string{`/a,b"c`, "/a\r", "/a\rb", "/a\nb", "/a\n", " /a ", "/a=b", `/"`, "/a,readonly", "/x:ro"} {
+		flag, err := (bindMount{from: path, at: path}).flag()
+		if err != nil {
+			t.Errorf("%q: %v", path, err)
+			continue
+		}
+		fields, err := csv.NewReader(strings.NewReader(flag)).Read()
+		if want := []string{"type=bind", "source=" + path, "target=" + path, "readonly"}; err != nil || !reflect.DeepEqual(fields, want) {
+			t.Errorf("%q is read as %q (%v)", path, fields, err)
+		}
+		writable, _ := (bindMount{from: path, at: path, write: true}).flag()
+		if fields, err := csv.NewReader(strings.NewReader(writable)).Read(); err != nil || !reflect.DeepEqual(fields, []string{"type=bind", "source=" + path, "target=" + path}) {
+			t.Errorf("%q is read as %q (%v)", path, fields, err)
+		}
+	}
+	for _, path := range []string{"/a\r\nb", "/a\xff"} {
+		if flag, err := (bindMount{from: path, at: "/x", write: true}).flag(); err == nil {
+			t.Errorf("%q is given to an engine as %q, which is another path to it", path, flag)
+		}
+	}
+}
+
+// TestPlacesOfContainers: what a container has of its own cannot be this machine's.
+func TestPlacesOfContainers(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/proc", "/proc/1", "/sys", "/dev", "/usr/.."} {
+		for _, cfg := range []Config{{Dir: t.TempDir(), AllowRead: []string{path}}, {Dir: path}} {
+			cfg.Container = Container{Image: "image", Engine: program}
+			if c, err := NewCommands(cfg); err == nil {
+				_ = c.Close()
+				t.Errorf("%+v is taken", cfg)
+			} else if !strings.Contains(err.Error(), "--container") {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestTmpOfContainers: where /tmp is this machine's it is not hidden by another one.
+func TestTmpOfContainers(t *testing.T) {
+	for _, cfg := range []Config{{Dir: "/tmp"}, {Dir: t.TempDir(), AllowWrite: []string{"/tmp/"}}, {Dir: t.TempDir()}} {
+		c, err := NewCommands(Config{Dir: cfg.Dir, AllowWrite: cfg.AllowWrite, NoCache: true, Container: Container{Image: "image", Engine: "/bin/sh"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &container{fleet: c.fleet, mounts: c.fleet.mountsFor(), name: newContainerName(), tree: "/tree"}
+		args, err := c.fleet.runArgs(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		real := slices.Contains(args, "type=bind,source=/tmp,target=/tmp")
+		if own := slices.Contains(args, "--tmpfs"); own == real || real != (cfg.Dir == "/tmp" || cfg.AllowWrite != nil) {
+			t.Errorf("%+v: %q", cfg, args)
+		}
+		_ = c.Close()
+	}
+}
+
+// TestAbandonedContainers: only a container whose server is certainly gone is removed.
+func TestAbandonedContainers(t *testing.T) {
+	own := newContainerName()
+	if abandonedName(own) {
+		t.Errorf("%s is this process's", own)
+	}
+	for _, foreign := range []string{"perstack-base", "web", "perstack-base-x-1-2-3-4"} {
+		if abandonedName(foreign) {
+			t.Errorf("%s is nobody's to remove", foreign)
+		}
+	}
+	if bootID() == "0" {
+		return // nobody tells here
+	}
+	child := exec.Command("sleep", "600")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("perstack-base-%s-00", serverMark(child.Process.Pid))
+	alive := abandonedName(name)
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	if alive || !abandonedName(name) {
+		t.Errorf("%s: %v while it runs, %v when it has ended", name, alive, abandonedName(name))
+	}
+	const machine, boot, namespace, began = 2, 3, 4, 6 // of the name's parts
+	parts := strings.Split(own, "-")
+	parts[boot] = "00000000"
+	if !abandonedName(strings.Join(parts, "-")) {
+		t.Error("one of another boot is abandoned")
+	}
+	parts[machine] = "00000000"
+	if abandonedName(strings.Join(parts, "-")) {
+		t.Error("whether a server of another machine or user runs is not known here: they may share the daemon")
+	}
+	parts = strings.Split(own, "-")
+	parts[namespace], parts[began] = "1", "1"
+	if abandonedName(strings.Join(parts, "-")) {
+		t.Error("what another namespace's numbers mean is not known here")
+	}
+}
+
+// TestEngineFaults: what engines say is told as what is wrong and what to do.
+func TestEngineFaults(t *testing.T) {
+	e := &engine{command: "docker"}
+	for said, want := range map[string]string{
+		"docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?":                                     "does not answer",
+		"permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock":                                          "may not use",
+		"Unable to find image 'x:y' locally\ndocker: Error response from daemon: pull access denied for x, repository does not exist":                   "there is no image x:y",
+		"Unable to find image 'x:y' locally\ndocker: Error response from daemon: Get \"https://r/v2/\": dial tcp: lookup r on 1.1.1.1:53: no such host": "cannot be fetched",
+		"docker: no matching manifest for linux/arm64/v8 in the manifest list entries":                                                                  "another machine",
+		"exec /.perstack-base: exec format error": "another machine",
+		"docker: Error response from daemon: invalid mount config for type \"bind\": bind source path does not exist: /w": "does not see",
+		"Error: statfs /w: no such file or directory": "does not see",
+		"runc create failed: unable to start container process: exec: \"perstack-base\": executable file not found in $PATH": "no perstack-base on its PATH",
+		"docker: invalid reference format: repository name must be lowercase":                                                "not the name of an image",
+		"write /var/lib/docker/tmp/x: no space left on device":                                                               "no space left",
+		"Error: something nobody has seen":                                                                                   "cannot run a container",
+	} {
+		var fault *ContainerError
+		if err := e.failed("x:y", said, lastLine(said)); !errors.As(err, &fault) || !strings.Contains(fault.What, want) || fault.Way == "" || strings.Contains(fault.What+fault.Way, "IMAGE") || strings.Contains(fault.What+fault.Way, "ENGINE") {
+			t.Errorf("%s: %v %v", said, err, fault.Hint())
+		}
+	}
+}

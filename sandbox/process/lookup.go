@@ -1,0 +1,76 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// defaultPath is searched when the environment has no PATH at all, as execvp does.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// lookup finds the program that name means for a process in dir. A name
+// without a separator is searched in path, whose relative and empty entries
+// count from dir.
+func lookup(name, dir, path string) (string, error) {
+	if filepath.IsAbs(name) {
+		return program(name)
+	}
+	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
+		return program(filepath.Join(dir, name))
+	}
+	found := ErrNoProgram
+	for _, entry := range strings.Split(path, string(filepath.ListSeparator)) {
+		if !filepath.IsAbs(entry) {
+			entry = filepath.Join(dir, entry)
+		}
+		switch full, err := program(filepath.Join(entry, name)); {
+		case err == nil:
+			return full, nil
+		case errors.Is(err, ErrNotExecutable) && exists(full): // an entry that may not be searched holds nothing
+			found = err
+		}
+	}
+	return "", found
+}
+
+// program finds the file that a path of a program means.
+func program(path string) (full string, err error) {
+	for _, full = range candidates(path) {
+		if err = executable(full); !errors.Is(err, ErrNoProgram) {
+			break
+		}
+	}
+	return full, err
+}
+
+// executable says why file cannot be started, or nil.
+func executable(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return ErrNotExecutable
+	case err != nil:
+		return ErrNoProgram
+	case info.IsDir() || !mayExecute(file):
+		return ErrNotExecutable
+	}
+	return nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// getenv finds the last value of name in an environment list.
+func getenv(env []string, name string) (string, bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		if key, value, ok := strings.Cut(env[i], "="); ok && foldName(key) == foldName(name) {
+			return value, true
+		}
+	}
+	return "", false
+}

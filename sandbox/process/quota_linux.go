@@ -1,0 +1,272 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+)
+
+// hostMeans finds out what keeps limits. How commands are confined is known already, or
+// not asked for.
+func (c *Commands) hostMeans() means {
+	m := means{memory: Coarsely, processes: Coarsely, cpus: Unkept,
+		memoryBy: fmt.Sprintf("no process gets more, and a look every %v ends the session's commands when they have %d %% more together", lookPause, memorySlack),
+	}
+	m.processesBy = fmt.Sprintf("a look every %v ends the session's commands when they have more", lookPause)
+	tree, err := cgroup.Open()
+	if err != nil {
+		m.cpusBy = err.Error()
+	} else {
+		group := "the session's control group"
+		if c.cfg.Sandbox == Off {
+			group += ", which commands that are not confined can leave"
+		}
+		if tree.Memory {
+			m.memory, m.memoryBy = Exactly, group
+		}
+		if tree.Processes {
+			m.processes, m.processesBy = Exactly, group
+		}
+		if m.cpusBy = "the control group of this program does not share out processor time"; tree.CPU {
+			m.cpus, m.cpusBy = Exactly, group
+		}
+	}
+	if !c.confinement.chose(Namespaces) && !proc.Stoppable() {
+		m.late()
+	}
+	if m.processes != Exactly && c.countedInNamespace() {
+		m.processes, m.processesBy = Exactly, "RLIMIT_NPROC in the session's user namespace"
+	}
+	return m
+}
+
+// late is for where commands run before they come into their control group.
+func (m *means) late() {
+	for how, by := range map[*Keeping]*string{&m.memory: &m.memoryBy, &m.processes: &m.processesBy, &m.cpus: &m.cpusBy} {
+		if *how == Exactly {
+			*how, *by = Coarsely, *by+", which commands come into a moment after they begin: the system forbids to stop them (kernel.yama.ptrace_scope)"
+		}
+	}
+}
+
+// countedInNamespace reports whether the kernel counts the processes of a session by
+// its user namespace: from Linux 5.14 on, and for everybody but root.
+func (c *Commands) countedInNamespace() bool {
+	return c.confinement.chose(Namespaces) && os.Geteuid() != 0 && kernelSince(5, 14)
+}
+
+// kernelSince compares the version of the running kernel.
+func kernelSince(major, minor int) bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	var has [2]int
+	if n, _ := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &has[0], &has[1]); n != 2 {
+		return false
+	}
+	return has[0] > major || has[0] == major && has[1] >= minor
+}
+
+// A ration is what the commands of one session may use, from the first of them on.
+type ration struct {
+	mu       sync.Mutex
+	how      means
+	made     bool
+	leaf     *cgroup.Leaf // nil for none
+	counter  counter      // the leaf, or the group of the container around the session; nil for none
+	counts   bool         // the counter counts processes
+	mark     proc.Mark    // of the session, where no namespace shows its processes
+	bounds   proc.Bounds
+	watching bool
+	verdict  string    // why a look at the session has ended its commands
+	ended    time.Time // when that was
+}
+
+// A counter is a control group that holds a session's commands and nothing else's.
+type counter interface {
+	Events() cgroup.Events
+	Processes() int
+}
+
+// An account is what was counted when a command began.
+type account struct {
+	events cgroup.Events
+	killed int          // processes that the machine has ended for want of memory
+	short  *atomic.Bool // of memory, so it could write to no file
+}
+
+// besides are the processes in a session's user namespace that are no command's: the
+// first one, and the one that watches over a command. Where several commands run at
+// once, each of the others takes one more from what they may have.
+const besides = 2
+
+// begin is what the next command is put under, and what is counted before.
+func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.made {
+		if err := r.make(s.c); err != nil {
+			return proc.Bounds{}, account{}, err
+		}
+		r.made = true
+	}
+	q := s.c.cfg.Quota
+	if s.othersRun() && r.processes(s) >= s.c.mostProcesses() {
+		return proc.Bounds{}, account{}, &SessionFullError{s.c.processesReached()}
+	}
+	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts) {
+		r.watching = true
+		go r.watch(s)
+	}
+	a := account{killed: machineKills.read(), short: new(atomic.Bool)}
+	if r.counter != nil {
+		a.events = r.counter.Events()
+	}
+	bounds := r.bounds
+	if !s.c.confinement.chose(Namespaces) && s.c.cfg.inside == nil && s.c.reserve.needed() {
+		bounds.Late = func() proc.Bounds {
+			if !s.c.reserve.short() {
+				return proc.Bounds{}
+			}
+			a.short.Store(true)
+			return noFiles
+		}
+	}
+	return bounds, a, nil
+}
+
+// othersRun reports whether a command runs besides the one that is about to. Where none
+// does, that one must be able to end what earlier ones left running.
+func (s *Shell) othersRun() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running) > 1
+}
+
+// processes is how many the session has: what joins them is refused nothing, but for
+// what it starts itself.
+func (r *ration) processes(s *Shell) int {
+	switch jobs, _ := s.jobs(); {
+	case r.counts:
+		return r.counter.Processes()
+	case s.c.cfg.Quota.MaxProcesses > 0 && len(jobs) > 0:
+		return r.usage(s).tasks
+	}
+	return 0
+}
+
+// make decides by what means the limits are kept.
+func (r *ration) make(c *Commands) error {
+	if err := c.QuotaHeld(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnconfined, err)
+	}
+	r.how = c.means()
+	if c.cfg.inside != nil {
+		r.counter, r.counts = cgroup.Around(), true
+		return nil
+	}
+	q := c.cfg.Quota
+	if tree, err := cgroup.Open(); err == nil {
+		if r.leaf, err = tree.NewLeaf(cgroup.Limits{Memory: q.MaxMemory, Processes: c.mostProcesses(), CPUs: q.MaxCPUs}); err != nil {
+			return err
+		}
+		r.counter, r.counts, r.bounds.Group = r.leaf, tree.Processes, r.leaf.Procs
+	}
+	limits := map[int]unix.Rlimit{}
+	if q.MaxMemory > 0 && r.how.memory != Exactly {
+		limits[unix.RLIMIT_DATA] = unix.Rlimit{Cur: uint64(q.MaxMemory), Max: uint64(q.MaxMemory)}
+	}
+	if !r.counts && c.countedInNamespace() {
+		most := uint64(c.mostProcesses() + besides)
+		limits[unix.RLIMIT_NPROC] = unix.Rlimit{Cur: most, Max: most}
+	}
+	r.bounds.Limits = limits
+	if q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts || limits[unix.RLIMIT_NPROC].Cur > 0 {
+		r.mark = proc.SessionMark()
+		r.bounds = r.bounds.With(r.mark.Bounds())
+	}
+	return nil
+}
+
+// close ends what is in the session's control group, and removes it.
+func (r *ration) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.leaf != nil {
+		_ = r.leaf.Close() // what is left is removed by the next server
+		r.leaf = nil
+	}
+}
+
+// kills counts what the machine has ended for want of memory.
+type kills struct {
+	mu    sync.Mutex
+	count int
+	at    time.Time
+}
+
+var machineKills kills
+
+// killsLast is how long a count is good for, before a command begins: reading it takes
+// longer than all else that is read then.
+const killsLast = time.Second
+
+// read is the count, or a recent one.
+func (k *kills) read() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.at) > killsLast {
+		k.look()
+	}
+	return k.count
+}
+
+// now is the count.
+func (k *kills) now() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.look()
+	return k.count
+}
+
+func (k *kills) look() {
+	text, _ := os.ReadFile("/proc/vmstat") // nothing is counted
+	for line := range strings.Lines(string(text)) {
+		if n, err := fmt.Sscanf(line, "oom_kill %d", &k.count); n == 1 && err == nil {
+			break
+		}
+	}
+	k.at = time.Now()
+}
+
+// isolators are the namespaces that the session's commands run in.
+func (s *session) isolators() (all []*confine.Isolator) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	add := func(c *cage) {
+		if c == nil {
+			return
+		}
+		if i, ok := c.jail.(*confine.Isolator); ok {
+			all = append(all, i)
+		}
+	}
+	add(s.cage)
+	for _, c := range s.wider {
+		add(c)
+	}
+	for _, c := range s.retired {
+		add(c)
+	}
+	return all
+}

@@ -1,0 +1,228 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+)
+
+// A repository is what git needs of the workspace's own repository where that
+// lies outside: the workspace is a linked worktree, a submodule, or below the top.
+type repository struct {
+	top    string // of the tree of files
+	common string // the git directory that all worktrees share
+	read   []string
+	write  map[string]confine.Kind
+	reason string // why these may be reached
+}
+
+// findRepository looks for it by reading what git left there, never by running
+// git. Commands can write the .git of the workspace: what it names counts only if
+// that names the workspace in return, lies in no place where commands of any session
+// write, and no link leads on from there: see trusted.
+func findRepository(workspace string, policy confine.Policy) (r repository, found bool) {
+	if r, found = lookForRepository(workspace, policy); found {
+		r, found = r.trusted(policy)
+	}
+	return r, found
+}
+
+func lookForRepository(workspace string, policy confine.Policy) (r repository, found bool) {
+	for top := workspace; ; top = filepath.Dir(top) {
+		git := filepath.Join(top, ".git")
+		info, err := os.Lstat(git)
+		switch {
+		case err == nil && info.IsDir() && top == workspace:
+			return r, false // nothing lies outside
+		case err == nil && info.IsDir():
+			return repository{top: top, common: git, read: append(besideGit(top), git)}, disk.OwnedByUs(info)
+		case err == nil && info.Mode().IsRegular():
+			return linkedRepository(top, workspace, policy)
+		case top == filepath.Dir(top):
+			return r, false
+		}
+	}
+}
+
+// trusted leaves out what does not exist, and everything when something in it is
+// what a command could have put there: a link, or what lies in a private place, in
+// which commands of this workspace's sessions write.
+func (r repository) trusted(policy confine.Policy) (repository, bool) {
+	kept := repository{top: r.top, common: r.common, write: map[string]confine.Kind{}, reason: "the workspace's own repository"}
+	for _, path := range append(slices.Collect(maps.Keys(r.write)), r.read...) {
+		real, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil || real != path || privatePath(path) || policy.Allows(path, true) {
+			return repository{}, false
+		}
+		if kind, write := r.write[path]; write {
+			kept.write[path] = kind
+		} else {
+			kept.read = append(kept.read, path)
+		}
+	}
+	for path, kind := range kept.write {
+		if link := linkBelow(path); kind == confine.GitData && link != "" {
+			kept.write, kept.reason = nil, kept.reason+", read only because of "+link
+			break
+		}
+	}
+	return kept, true
+}
+
+// maxLinkWalk bounds how many entries of git's are looked at for links.
+const maxLinkWalk = 100_000
+
+// linkBelow finds a link below a directory, or another thing that is neither file
+// nor directory: git follows one to wherever it leads when it writes. "" for none.
+func linkBelow(dir string) (found string) {
+	seen := 0
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if seen++; err == nil && seen <= maxLinkWalk && (entry.IsDir() || entry.Type().IsRegular()) {
+			return nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // git removes its locks
+		}
+		found = path
+		return fs.SkipAll
+	})
+	if err != nil {
+		return dir
+	}
+	return found
+}
+
+// privatePath reports whether a path lies in what servers make for their commands:
+// a session's directory, a cache, a run workspace.
+func privatePath(path string) bool {
+	bases := []string{os.TempDir(), "/tmp", "/var/tmp", os.Getenv("XDG_RUNTIME_DIR")}
+	if cache, err := os.UserCacheDir(); err == nil {
+		bases = append(bases, cache)
+	}
+	for _, base := range bases {
+		real, err := filepath.EvalSymlinks(base)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(real, path); err == nil && strings.HasPrefix(rel, "perstack-base") {
+			return true
+		}
+	}
+	return false
+}
+
+// besideGit are the files at the top of a tree that say what git leaves out.
+func besideGit(top string) []string {
+	return []string{filepath.Join(top, ".gitignore"), filepath.Join(top, ".gitattributes")}
+}
+
+// linkedRepository follows a .git that is a file.
+func linkedRepository(top, workspace string, policy confine.Policy) (r repository, found bool) {
+	text, ok := readBelow(top, ".git")
+	dir, isLink := strings.CutPrefix(text, "gitdir: ")
+	if !ok || !isLink {
+		return r, false
+	}
+	gitDir, err := filepath.EvalSymlinks(from(top, dir))
+	if err != nil {
+		return r, false
+	}
+	r.top = top
+	if top != workspace {
+		r.read = besideGit(top)
+	}
+	if back, ok := readLine(policy, filepath.Join(gitDir, "gitdir")); ok && from(gitDir, back) == filepath.Join(top, ".git") {
+		name, ok := readLine(policy, filepath.Join(gitDir, "commondir"))
+		common, err := filepath.EvalSymlinks(from(gitDir, name))
+		if !ok || err != nil || filepath.Dir(gitDir) != filepath.Join(common, "worktrees") {
+			return r, false
+		}
+		r.read, r.common = append(r.read, common), common
+		if !privatePath(common) && !policy.Allows(common, true) { // trusted refuses others
+			_ = os.MkdirAll(filepath.Join(common, "logs", "refs"), 0o777) // as git does; logs/HEAD is not the worktree's
+		}
+		r.write = map[string]confine.Kind{gitDir: confine.GitData, filepath.Join(common, "objects"): confine.GitObjects,
+			filepath.Join(common, "refs"): confine.GitData, filepath.Join(common, "logs", "refs"): confine.GitData}
+		return r, true
+	}
+	if config, ok := readHost(policy, filepath.Join(gitDir, "config")); ok && worktreeOf(string(config), gitDir) == top {
+		r.read, r.common = append(r.read, gitDir), gitDir
+		return r, true
+	}
+	return r, false
+}
+
+// worktreeOf is core.worktree of a submodule's config.
+func worktreeOf(config, gitDir string) string {
+	for line := range strings.Lines(config) {
+		key, value, ok := strings.Cut(line, "=")
+		if ok && strings.TrimSpace(key) == "worktree" {
+			return from(gitDir, strings.TrimSpace(value))
+		}
+	}
+	return ""
+}
+
+// from is a path as it counts from dir.
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// readBelow reads the first line of a small file in a directory that commands can write.
+func readBelow(dir, name string) (string, bool) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", false
+	}
+	defer root.Close()
+	file, err := disk.OpenRegular(root, name, os.O_RDONLY|syscall.O_NONBLOCK)
+	if err != nil {
+		return "", false
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, 1<<16))
+	return firstLine(data), err == nil
+}
+
+func readLine(policy confine.Policy, path string) (string, bool) {
+	data, ok := readHost(policy, path)
+	return firstLine(data), ok
+}
+
+func firstLine(data []byte) string {
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSuffix(line, "\r")
+}
+
+// env tells git that the workspace may be owned by somebody else, and that the
+// repository lies above it, where in namespaces another file system begins.
+func (r repository) env(env []string, workspace string) []string {
+	dirs := []string{workspace}
+	if r.top != "" && r.top != workspace {
+		dirs = append(dirs, r.top)
+		env = addMissing(env, []string{"GIT_DISCOVERY_ACROSS_FILESYSTEM=1"})
+	}
+	if _, set := getenv(env, "GIT_CONFIG_COUNT"); set {
+		return env // the host's own settings stay as they are
+	}
+	for i, dir := range dirs {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=safe.directory", i), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, dir))
+	}
+	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(dirs)))
+}

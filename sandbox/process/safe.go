@@ -1,0 +1,25 @@
+package process
+
+import (
+	"cmp"
+	"path/filepath"
+)
+
+// Safe reports whether no command can decide what an absolute path leads to. It
+// is true of all of them where commands are not confined: what they can do they
+// need nobody else for.
+func (s *Shell) Safe(path string) bool {
+	c := s.c.confinement
+	return filepath.IsAbs(path) && (!c.confined() || c.policy().Safe(path))
+}
+
+// SafeProgram finds a program in path, a list as in PATH, past those that a
+// command could have put there; "" when there is none.
+func (s *Shell) SafeProgram(name, path string) string {
+	for _, dir := range filepath.SplitList(cmp.Or(path, defaultPath)) {
+		if file := filepath.Join(dir, name); s.Safe(file) && executable(file) == nil {
+			return file
+		}
+	}
+	return ""
+}

@@ -1,0 +1,235 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+)
+
+// A sessionDir is the private directory of a session. Commands write in its tmp
+// and home and read its etc; they can write neither the directory itself nor what
+// it lies in, so these names remain what they are. The server works in it by
+// handle only.
+type sessionDir struct {
+	path  string
+	root  *os.Root
+	cache string // of the workspace; "" for none
+}
+
+func (d *sessionDir) tmp() string    { return tmpOf(d.path) }
+func (d *sessionDir) home() string   { return filepath.Join(d.path, "home") }
+func (d *sessionDir) etc() string    { return filepath.Join(d.path, "etc") }
+func (d *sessionDir) passwd() string { return filepath.Join(d.path, "etc", "passwd") }
+func (d *sessionDir) group() string  { return filepath.Join(d.path, "etc", "group") }
+
+func tmpOf(dir string) string { return filepath.Join(dir, "tmp") }
+
+// privatePrefix begins the name of every private directory.
+const privatePrefix = "perstack-base-"
+
+// A PrivateDirError: commands cannot run, for there is no place for their
+// temporary files.
+type PrivateDirError struct {
+	Dir string // where it was tried
+	Err error  // the system's, or errExposed
+}
+
+func (e *PrivateDirError) Error() string {
+	return "commands need a directory for temporary files, and none can be made in " + e.Dir + ": " + sandbox.Reason(e.Err).Error()
+}
+
+func (e *PrivateDirError) Unwrap() error { return e.Err }
+
+// Hint says what gives them one.
+func (e *PrivateDirError) Hint() string {
+	if errors.Is(e.Err, errExposed) {
+		return "Start the server with TMPDIR naming a directory outside the workspace and outside of every --allow-write."
+	}
+	return "Start the server with TMPDIR naming a directory that it may write; in a container give it one with --tmpfs /tmp."
+}
+
+// errExposed: a directory is no place for what the server relies on.
+var errExposed = errors.New("commands can write there")
+
+// newSessionDir makes the directory of a session, with all that it holds.
+func (c *confinement) newSessionDir(confined bool) (*sessionDir, error) {
+	place := c.privatePlace(confined)
+	if place == "" {
+		return nil, &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
+	}
+	path, err := os.MkdirTemp(place, privatePrefix)
+	if err != nil {
+		return nil, &PrivateDirError{Dir: place, Err: err}
+	}
+	d := &sessionDir{path: path}
+	if d.root, err = os.OpenRoot(path); err == nil {
+		err = d.fill()
+	}
+	if err != nil {
+		d.remove()
+		return nil, &PrivateDirError{Dir: place, Err: err}
+	}
+	return d, nil
+}
+
+// privatePlace is the system's directory for temporary files, or another one
+// where commands can write in that; "" when they can write everywhere.
+func (c *confinement) privatePlace(confined bool) string {
+	if in := c.cfg.inside; in != nil {
+		return in.tree
+	}
+	if !confined || c.policy().Allows("/", true) {
+		return os.TempDir()
+	}
+	places := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
+		places = append(places, run)
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		places = append(places, cache)
+	}
+	for i, place := range places {
+		if abs, err := filepath.Abs(place); err == nil && c.policy().Safe(abs) {
+			return place
+		} else if i == 0 && !exists(place) {
+			return place // making a directory in it tells what is wrong
+		}
+	}
+	return ""
+}
+
+// fill makes what is missing. Where a command without confinement put something
+// else, that goes.
+func (d *sessionDir) fill() error {
+	for _, name := range []string{"tmp", "home", "etc"} {
+		if info, err := d.root.Lstat(name); err == nil && !info.IsDir() {
+			_ = d.root.Remove(name)
+		}
+		if err := d.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	passwd, group := userTables(d.home())
+	for name, text := range map[string]string{"etc/passwd": passwd, "etc/group": group, aptConf: noAptCaches} {
+		if err := d.write(name, []byte(text), 0o644); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Apt, run by root, fails where it cannot write its caches although it may; it
+// does without them.
+const (
+	aptConf     = "etc/apt.conf"
+	noAptCaches = "Dir::Cache::pkgcache \"\";\nDir::Cache::srcpkgcache \"\";\n"
+)
+
+// whole reports whether nothing is missing.
+func (d *sessionDir) whole() bool {
+	for _, name := range []string{"tmp", "home", "etc"} {
+		if info, err := d.root.Lstat(name); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// write makes a new file.
+func (d *sessionDir) write(name string, data []byte, mode fs.FileMode) error {
+	file, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Close())
+}
+
+// remove removes it with all that commands left there.
+func (d *sessionDir) remove() {
+	if d.root != nil {
+		d.root.Close()
+	}
+	removeTree(d.path)
+}
+
+// removeTree removes a private directory also when directories in it are not
+// writable, as those of a Go module cache are.
+func removeTree(dir string) {
+	name := filepath.Base(dir)
+	parent, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil || !strings.HasPrefix(name, privatePrefix) {
+		return
+	}
+	defer parent.Close()
+	_ = disk.RemoveAll(parent, name)
+}
+
+// userTables are /etc/passwd and /etc/group for those who may not see the
+// machine's: root, nobody, and the user who runs the server, at home in home.
+func userTables(home string) (passwd, group string) {
+	uid, gid, name := os.Getuid(), os.Getgid(), field(userName(nil))
+	line := func(name string, uid, gid int, home, shell string) {
+		passwd += fmt.Sprintf("%s:x:%d:%d:%s:%s:%s\n", name, uid, gid, name, field(home), shell)
+	}
+	if uid != 0 {
+		line("root", 0, 0, "/root", "/bin/sh")
+	}
+	line(name, uid, gid, home, "/bin/sh")
+	if uid != nobody {
+		line("nobody", nobody, nobody, "/nonexistent", "/usr/sbin/nologin")
+	}
+	for id, called := range map[int]string{0: "root", nobody: "nogroup", gid: name} {
+		if id == 0 {
+			called = "root"
+		}
+		group += fmt.Sprintf("%s:x:%d:\n", called, id)
+	}
+	return passwd, group
+}
+
+// nobody is the number of the user and group of that name.
+const nobody = 65534
+
+// field is text as a field of a table: no colon, no line end, never empty.
+func field(text string) string {
+	if text = strings.Map(func(r rune) rune {
+		if r == ':' || r < ' ' {
+			return '_'
+		}
+		return r
+	}, text); text == "" {
+		return "/"
+	}
+	return text
+}
+
+// userName is what env calls the user who runs the server, or the system does.
+func userName(env []string) string {
+	for _, key := range []string{"USER", "LOGNAME"} {
+		if name, ok := getenv(env, key); ok && name != "" {
+			return name
+		}
+	}
+	if me, err := user.Current(); err == nil && me.Username != "" {
+		return me.Username
+	}
+	if os.Getuid() == 0 {
+		return "root"
+	}
+	return "user"
+}
+
+// userHome is where the system says that the user is at home.
+func userHome() string {
+	if me, err := user.Current(); err == nil {
+		return me.HomeDir
+	}
+	return ""
+}

@@ -1,0 +1,461 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+)
+
+// A Shell runs the commands of one session and owns what they leave behind.
+// All methods may be called at the same time.
+type Shell struct {
+	c       *Commands
+	session session
+	ending  chan struct{} // closed: running commands are ended
+	now     chan struct{} // closed: without grace
+	endOnce sync.Once
+	nowOnce sync.Once
+	active  sync.WaitGroup
+
+	held   registry // what Start has started
+	away   *away    // commands run in a container; nil: on this machine
+	ration ration
+
+	mu      sync.Mutex
+	running map[*job]bool
+	left    []*job // ended, but with processes that run on or hold pipes
+	used    bool
+	ended   bool
+}
+
+// A job is one command that was started.
+type job struct {
+	tree     tree
+	cage     *cage  // nil: not confined
+	dir      string // where it was started
+	mark     uint64 // what the gate refused before is not its own
+	out      [2]*capture
+	pipes    []*os.File    // our ends; when the command has a terminal, its master
+	held     *os.File      // the other end of that, until the program has ended
+	stdin    *os.File      // what a running command's input goes to
+	number   int           // of the terminal
+	drained  chan struct{} // closed when no process holds the pipes any more
+	start    string        // the directory of its Startup, "" for none
+	began    time.Time
+	shell    *Shell
+	account  account     // what was counted before it
+	launched atomic.Bool // tree is set
+	shared   atomic.Bool // another command of the session ran at some time meanwhile
+}
+
+// Run runs one command to its end. A command that fails is a Result; an error
+// means that it was not started: a *StartError, a *PathError for Dir,
+// ErrEnding, or the cause of a context that ended before.
+func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
+	ctx = beginSpan(ctx, &c)
+	res, err := s.run(ctx, &c)
+	if err != nil {
+		c.span.Fail()
+		c.span.End()
+		return res, err
+	}
+	s.endSpan(c.span, &res, res.Stdout.Total+res.Stderr.Total)
+	return res, nil
+}
+
+func (s *Shell) run(ctx context.Context, c *Command) (Result, error) {
+	if s.away != nil {
+		return s.away.run(ctx, s, c)
+	}
+	j, err := s.open(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.active.Done()
+	if j.start != "" {
+		defer s.session.unlay(j.start)
+	}
+	res := s.follow(ctx, j, c)
+	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
+	s.settle(j, &res)
+	return res, nil
+}
+
+// open starts a command, which counts as active until the caller says Done.
+func (s *Shell) open(ctx context.Context, c *Command) (*job, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	j := &job{shell: s, drained: make(chan struct{}), began: time.Now()}
+	if err := s.begin(j); err != nil {
+		return nil, err
+	}
+	starting, started := s.until(ctx)
+	err := s.launch(starting, j, c)
+	cause := context.Cause(starting)
+	started()
+	if err == nil {
+		return j, nil
+	}
+	if j.start != "" {
+		s.session.unlay(j.start)
+	}
+	s.forget(j)
+	s.active.Done()
+	if cause != nil {
+		err = cause
+	}
+	return nil, err
+}
+
+// until is a context that ends with ctx, or with [ErrEnding] when the session does.
+func (s *Shell) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.ending:
+			cancel(ErrEnding)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// begin admits a command and marks all that run at the same time as sharing the session.
+func (s *Shell) begin(j *job) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return ErrEnding
+	}
+	s.used = true
+	if len(s.running) > 0 {
+		j.shared.Store(true)
+		for other := range s.running {
+			other.shared.Store(true)
+		}
+	}
+	s.running[j] = true
+	s.active.Add(1)
+	return nil
+}
+
+func (s *Shell) forget(j *job) {
+	s.mu.Lock()
+	delete(s.running, j)
+	s.mu.Unlock()
+}
+
+// launch finds the program, opens its streams and starts it.
+func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
+	proc.Adopt()
+	cage, err := s.session.open(s.c, c.Read, c.Write)
+	if err != nil {
+		return err
+	}
+	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), dir: c.Dir,
+		owner: &s.session, alone: func() bool { return !j.shared.Load() },
+		over: ctx.Done(), cage: cage}
+	if l.bounds, j.account, err = s.ration.begin(s); err != nil {
+		return noRoom(err)
+	}
+	if l.dir == "" {
+		l.dir = s.c.cfg.Dir
+	}
+	if err := checkDir(l.dir); err != nil {
+		return err
+	}
+	if err := s.startup(j, c, &l); err != nil {
+		return err
+	}
+	path := c.Path
+	if path == "" {
+		var ok bool
+		if path, ok = getenv(l.env, "PATH"); !ok {
+			path = defaultPath
+		}
+	}
+	if l.path, err = lookup(c.Name, l.dir, path); err != nil {
+		return &StartError{Command: c.Name, What: c.Name, Err: err}
+	}
+	return s.spawn(j, c, l)
+}
+
+func (s *Shell) envFor(c *Command, confined bool) []string {
+	base := s.session.env
+	if c.Base != nil {
+		base = s.session.private(c.Base, confined)
+	}
+	base = dropEnv(keepEnv(base, c.Only), c.Without)
+	if c.span != nil {
+		base = mergeEnv(dropEnv(base, traceNames), c.span.Env())
+	}
+	return mergeEnv(base, c.Env)
+}
+
+// HostEnv returns a variable as commands get it, but for the private directories
+// of the session; false when they do not get it.
+func (s *Shell) HostEnv(name string) (string, bool) {
+	if s.away != nil && name == "PATH" {
+		return "", false // it is the image's
+	}
+	return getenv(s.c.env(), name)
+}
+
+// startup lays down what the program shall read first.
+func (s *Shell) startup(j *job, c *Command, l *launch) error {
+	if c.Startup == nil {
+		return nil
+	}
+	var err error
+	j.start, err = s.session.lay(s.c, c.Startup)
+	l.env = mergeEnv(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
+	return err
+}
+
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &sandbox.PathError{Path: dir, Err: fs.ErrNotExist}
+	case err != nil:
+		return &sandbox.PathError{Path: dir, Err: err}
+	case !info.IsDir():
+		return &sandbox.PathError{Path: dir, Err: sandbox.ErrNotDirectory}
+	}
+	return nil
+}
+
+// spawn opens the streams that are needed and starts the program.
+func (s *Shell) spawn(j *job, c *Command, l launch) error {
+	l.files = [3]*os.File{s.c.null, s.c.null, s.c.null}
+	streams := j.openPipes
+	if c.Terminal != nil {
+		streams = j.openTerminal
+	}
+	theirs, err := streams(c, &l)
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close()
+		}
+	}()
+	if err != nil {
+		j.hangUp()
+		return err
+	}
+	j.cage, j.dir, j.mark = l.cage, l.dir, l.cage.mark()
+	if j.tree, err = s.starter(l).start(l); err != nil {
+		j.hangUp()
+		return startError(c, l, err)
+	}
+	j.launched.Store(true)
+	s.connect(j, c)
+	return nil
+}
+
+// starter is how programs are started: confined where that is possible.
+func (s *Shell) starter(l launch) starter {
+	if l.cage != nil {
+		return cagedStarter{l.cage}
+	}
+	return groupStarter{s.c.guard, s.c.cfg.inside != nil}
+}
+
+// follow waits for the end of the program, or brings it about.
+func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
+	ended := make(chan ending, 1)
+	go func() { ended <- j.tree.wait() }()
+	var deadline <-chan time.Time
+	if c.Timeout > 0 {
+		timer := time.NewTimer(c.Timeout)
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	var how ending
+	select {
+	case how = <-ended:
+		if c.NoSurvivors {
+			j.tree.kill()
+		}
+	case <-deadline:
+		res.TimedOut = true
+	case <-ctx.Done():
+		res.Cancelled = true
+	case <-s.ending:
+		res.Cancelled = true
+	}
+	if res.TimedOut || res.Cancelled {
+		end(s.now, s.c.limits.KillGrace, syscall.SIGTERM, j.tree)
+		how = ending{code: 128 + int(syscall.SIGKILL), signal: "SIGKILL"}
+		select {
+		case how = <-ended:
+		case <-time.After(s.c.limits.PipeGrace): // the system cannot end it; it must not hold up the answer
+		}
+	}
+	res.ExitCode, res.Signal = how.code, how.signal
+	if j.held != nil {
+		_ = j.held.Close() // the output ends with the last process that has the terminal
+	}
+	s.awaitPipes(j)
+	return res
+}
+
+// awaitPipes lets output in flight arrive, but does not wait for survivors. On a
+// machine under load the readers may not have had their turn when the grace is
+// over: what is in the pipes is read in any case.
+func (s *Shell) awaitPipes(j *job) {
+	grace := time.NewTimer(s.c.limits.PipeGrace)
+	defer grace.Stop()
+	for round := range maxPipeGraces {
+		select {
+		case <-j.drained:
+			return
+		case <-grace.C:
+		}
+		// Without survivors the end of the pipes is near, however busy the machine.
+		idle := !slices.ContainsFunc(j.pipes, pending)
+		if (idle || round > 0) && j.tree.survivors() && j.tree.alive() {
+			return
+		}
+		grace.Reset(s.c.limits.PipeGrace)
+	}
+}
+
+// maxPipeGraces bounds the wait. Survivors, who may never stop printing, get two.
+const maxPipeGraces = 10
+
+// over reports whether nothing of the command runs or holds a pipe.
+func (j *job) over() bool {
+	select {
+	case <-j.drained:
+		return !j.tree.survivors()
+	default:
+		return false
+	}
+}
+
+// refused tells what the sandbox kept a command from.
+func (j *job) refused(stdout, stderr Output) []string {
+	t, ok := j.tree.(confinedTree)
+	if !ok {
+		return nil
+	}
+	said := ValidText(stderr.Head) + ValidText(stderr.Tail)
+	if more := confine.Complaints(ValidText(stdout.Head) + ValidText(stdout.Tail)); more != "" {
+		said += "\n" + more
+	}
+	return j.cage.explain(j.dir, said, j.cage.since(j.mark), t.refusals())
+}
+
+// settle completes the result of an ended command and lets go of it, or keeps it
+// until its survivors end.
+func (s *Shell) settle(j *job, res *Result) {
+	res.Refused = append(s.ration.reasons(j, res), j.refused(res.Stdout, res.Stderr)...) // whatever the exit code: a pipe or "|| true" hides it
+	res.Duration = time.Since(j.began)
+	over := j.over()
+	s.mu.Lock()
+	delete(s.running, j)
+	if !over {
+		s.left = append(s.left, j)
+	}
+	s.mu.Unlock()
+	switch t, ok := j.tree.(confinedTree); {
+	case over:
+		j.tree.release()
+	case ok:
+		go func() {
+			<-t.gone()
+			<-j.drained
+			s.prune()
+		}()
+	default:
+		s.prune() // its survivors may have ended since over was asked
+	}
+}
+
+// prune lets go of commands whose survivors have ended.
+func (s *Shell) prune() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = slices.DeleteFunc(s.left, func(j *job) bool {
+		if !j.over() {
+			return false
+		}
+		j.tree.release()
+		return true
+	})
+}
+
+// Terminate ends what runs now and refuses what comes later; see [Commands.Terminate].
+func (s *Shell) Terminate() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.endOnce.Do(func() { close(s.ending) })
+}
+
+// Kill ends everything at once.
+func (s *Shell) Kill() {
+	s.Terminate()
+	s.nowOnce.Do(func() { close(s.now) })
+}
+
+// Close ends the session: SIGTERM to all that runs or was left running, after
+// the grace period SIGKILL; then the private directories are removed.
+func (s *Shell) Close() error {
+	s.Terminate()
+	s.c.mu.Lock()
+	open := s.c.shells[s]
+	last := len(s.c.shells) == 1
+	s.c.mu.Unlock()
+	if !open {
+		return nil
+	}
+	switch {
+	case s.away != nil:
+		s.away.close(s)
+	case s.used: // fixed since Terminate
+		s.endLeft(last)
+		s.active.Wait()
+		s.endLeft(last) // what the last commands left
+	}
+	s.held.close()
+	s.ration.close()
+	s.session.close(s.c.guard)
+	s.c.mu.Lock()
+	delete(s.c.shells, s)
+	s.c.mu.Unlock()
+	return nil
+}
+
+func (s *Shell) endLeft(last bool) {
+	s.mu.Lock()
+	left := s.left
+	s.left = nil
+	s.mu.Unlock()
+	var trees []tree
+	if !s.session.confined() { // nothing leaves a cage
+		trees = append(trees, strays{tmp: s.session.mark(), all: last})
+	}
+	for _, j := range left {
+		trees = append(trees, j.tree)
+	}
+	end(s.now, s.c.limits.KillGrace, syscall.SIGTERM, trees...)
+	for _, j := range left {
+		j.tree.release()
+		j.hangUp()
+	}
+}

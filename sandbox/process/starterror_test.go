@@ -1,0 +1,22 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestStartErrorNamesItsCause: a fault of the program is told from one of what had to
+// be done before it could be tried.
+func TestStartErrorNamesItsCause(t *testing.T) {
+	c, l := &Command{Name: "bash"}, launch{path: "/bin/bash", dir: t.TempDir()}
+	if err := startError(c, l, syscall.EACCES); !errors.Is(err, ErrNotExecutable) {
+		t.Error(err)
+	}
+	err := startError(c, l, fmt.Errorf("cannot confine a thread: seccomp: %w", syscall.EACCES))
+	if errors.Is(err, ErrNotExecutable) || !strings.Contains(err.Error(), "cannot confine a thread: seccomp") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,82 @@
+package process
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// openPipes opens a pipe for each stream that is wanted and returns their ends.
+func (j *job) openPipes(c *Command, l *launch) (theirs []*os.File, err error) {
+	for i, wanted := range [3]bool{c.Stdin != nil || c.Live, c.Stdout, c.Stderr && !c.Live} {
+		if !wanted {
+			continue
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			return theirs, err
+		}
+		if i == 0 {
+			read, write = write, read
+		}
+		l.files[i] = write
+		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
+	}
+	if c.Live {
+		l.files[2] = l.files[1] // one stream, in the order in which it was written
+	}
+	return theirs, nil
+}
+
+// connect feeds stdin and drains the output until no process holds the pipes.
+func (s *Shell) connect(j *job, c *Command) {
+	pipes := j.pipes
+	switch {
+	case c.Live && c.Terminal == nil:
+		j.stdin, pipes = pipes[0], pipes[1:]
+	case c.Live:
+		j.stdin = pipes[0]
+	case c.Stdin != nil:
+		stdin := pipes[0]
+		pipes = pipes[1:]
+		go func() {
+			_, _ = stdin.Write(c.Stdin) // a program need not read it all
+			_ = stdin.Close()
+		}()
+	}
+	keep := c.Keep
+	if keep <= 0 {
+		keep = s.c.limits.OutputBytes
+	}
+	var readers atomic.Int32
+	readers.Store(1)
+	done := func() {
+		if readers.Add(-1) == 0 {
+			close(j.drained)
+			s.prune() // the last survivor may have been reaped already
+		}
+	}
+	for i, wanted := range [2]bool{c.Stdout, c.Stderr && !c.Live} {
+		if wanted {
+			f, to := pipes[0], &capture{keep: keep, first: c.first, latest: c.Tail}
+			if pipes, j.out[i] = pipes[1:], to; c.Live {
+				to.pace, to.copyTo = &pace{}, c.copyTo
+			}
+			readers.Add(1)
+			go func() { defer done(); drain(f, to) }()
+		}
+	}
+	done()
+}
+
+func (j *job) hangUp() {
+	if j.held != nil {
+		_ = j.held.Close()
+	}
+	for _, f := range j.pipes {
+		_ = f.Close()
+	}
+}
+
+// buffers are what pipes are emptied into: as large as a pipe is.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}

@@ -1,0 +1,172 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+)
+
+// groupStarter starts a program in a session, and so a process group, of its own: in
+// the server's session it could join the groups of other programs.
+//
+// Pdeathsig would be the obvious way to bind children to the server, but it
+// fires when the thread that forked ends, and Go ends threads at will. The
+// watchdog does it instead.
+type groupStarter struct {
+	guard  *watchdog
+	inside bool // a container, whose files are this machine's in part
+}
+
+func (s groupStarter) start(l launch) (tree, error) {
+	g := newGroup(l, s.guard)
+	begin := g.begin
+	if s.inside {
+		begin = confine.WithoutSetID(begin)
+	}
+	if _, err := proc.Start(begin); err != nil {
+		return nil, err
+	}
+	s.guard.groupBegins(g.pid)
+	return g, nil
+}
+
+// newGroup prepares a group; guard is nil where something else ends it with the server.
+func newGroup(l launch, guard *watchdog) *group {
+	return &group{launch: l, guard: guard, born: proc.Ticks()}
+}
+
+// groups are those that are not over, by their ids.
+var groups sync.Map
+
+// begin starts the leader from the calling thread.
+func (g *group) begin() (pid int, err error) {
+	fds := [3]uintptr{g.files[0].Fd(), g.files[1].Fd(), g.files[2].Fd()}
+	bounds := proc.Reserved().With(g.bounds)
+	bounds.Expendable = true
+	g.pid, err = bounds.Start(func(stopped bool) (int, error) {
+		attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: stopWhenBegun(stopped)}
+		attr.Sys.Setsid, attr.Sys.Setctty = true, g.terminal // which is stdin
+		path, argv := g.path, g.argv
+		if stopped && g.cage == nil { // who is confined gains no rights anyway
+			path, argv = throughShell(path, argv)
+		}
+		return forkExec(path, argv, attr)
+	})
+	if err == nil {
+		groups.Store(g.pid, g)
+	}
+	return g.pid, err
+}
+
+// forkExec starts a program. A file that was written a moment ago can be busy
+// for as long as some other fork still holds its descriptor.
+func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+	for pause := time.Millisecond; ; pause *= 2 {
+		pid, err := syscall.ForkExec(path, argv, attr)
+		if err != unix.ETXTBSY || pause > 64*time.Millisecond {
+			return pid, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// A group is a tree known by its process group, and on Linux by descent.
+type group struct {
+	launch
+	pid    int
+	born   uint64 // when, in ticks since boot
+	guard  *watchdog
+	reaped atomic.Bool
+	once   sync.Once
+	escapees
+}
+
+func (g *group) wait() ending {
+	status, err := proc.Wait(g.pid)
+	g.reaped.Store(true)
+	if err != nil {
+		return ending{code: -1} // how it ended is lost; it must not look like success
+	}
+	return endingOf(status)
+}
+
+func endingOf(status syscall.WaitStatus) ending {
+	if status.Signaled() {
+		n := status.Signal()
+		return ending{code: 128 + int(n), signal: signalName(n)}
+	}
+	return ending{code: status.ExitStatus()}
+}
+
+func signalName(n syscall.Signal) string {
+	if name := unix.SignalName(n); name != "" {
+		return name
+	}
+	return n.String()
+}
+
+func (g *group) signal(sig syscall.Signal) { g.reach(sig) }
+
+// kill goes on until a look at the processes finds none of the tree.
+func (g *group) kill() {
+	for range 50 {
+		if !g.reach(unix.SIGKILL) {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (g *group) survivors() bool { return proc.Signal(-g.pid, 0) == nil }
+
+func (g *group) release() {
+	g.once.Do(func() {
+		groups.CompareAndDelete(g.pid, g)
+		if g.guard != nil {
+			g.guard.groupEnds(g.pid)
+		}
+		g.forget()
+	})
+}
+
+// candidates are the files that a name of a program can mean: it alone.
+func candidates(file string) []string { return []string{file} }
+
+// mayExecute asks the system, which knows of more than mode bits.
+func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }
+
+// drain hands over what comes through f until its end. It waits before it
+// takes a buffer, so a silent stream costs no memory.
+func drain(f *os.File, to *capture) {
+	defer f.Close()
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	for done := false; !done && err == nil; {
+		err = conn.Read(func(fd uintptr) bool {
+			buf := buffers.Get().(*[]byte)
+			defer buffers.Put(buf)
+			n, err := syscall.Read(int(fd), *buf)
+			switch {
+			case err == syscall.EINTR:
+			case err == syscall.EAGAIN:
+				return false
+			case n <= 0:
+				done = true
+			default:
+				_, _ = to.Write((*buf)[:n])
+			}
+			return true
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package process
+
+import (
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// groupStarter starts a program in a job object of its own: what it starts is in the job, too, and cannot leave it.
+// The server holds the only handle of the job, so that all of it ends with the server, however that ends.
+type groupStarter struct {
+	guard  *watchdog
+	inside bool // a container, which Windows has none of here
+}
+
+func (groupStarter) start(l launch) (tree, error) {
+	job, err := newJobObject()
+	if err != nil {
+		return nil, err
+	}
+	// It runs nothing before it is in the job, and shows no window: programs of the console have one that nobody sees.
+	attr := &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW}
+	p, err := os.StartProcess(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: l.files[:], Sys: attr})
+	if err != nil {
+		job.release()
+		return nil, err
+	}
+	if err := job.take(p); err != nil {
+		_ = p.Kill() // it is not in the job
+		job.release()
+		_, _ = p.Wait()
+		return nil, err
+	}
+	job.p = p
+	return job, nil
+}
+
+// jobProcesses is how many processes a job has at most: more than any build runs at once, fewer than exhaust the machine.
+const jobProcesses = 4096
+
+// A jobObject is a tree that Windows keeps together.
+type jobObject struct {
+	p *os.Process
+
+	mu     sync.Mutex
+	handle windows.Handle // 0 once it is released
+}
+
+// newJobObject makes an empty job, whose processes end with its last handle and show no dialog when they crash.
+func newJobObject() (*jobObject, error) {
+	handle, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, os.NewSyscallError("CreateJobObject", err)
+	}
+	j := &jobObject{handle: handle}
+	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
+		LimitFlags:         windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | windows.JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION | windows.JOB_OBJECT_LIMIT_ACTIVE_PROCESS,
+		ActiveProcessLimit: jobProcesses,
+	}}
+	if err := setJobLimits(handle, &limits); err != nil {
+		j.release()
+		return nil, err
+	}
+	return j, nil
+}
+
+// take puts a process that was started suspended into the job, and lets it run.
+func (j *jobObject) take(p *os.Process) error {
+	var err error
+	if lost := p.WithHandle(func(handle uintptr) {
+		if err = windows.AssignProcessToJobObject(j.handle, windows.Handle(handle)); err != nil {
+			err = os.NewSyscallError("AssignProcessToJobObject", err)
+		}
+	}); lost != nil {
+		return lost
+	}
+	if err != nil {
+		return err
+	}
+	return resume(uint32(p.Pid))
+}
+
+// resume lets the threads of a process run that was started suspended; it has one.
+func resume(pid uint32) error {
+	threads, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return os.NewSyscallError("CreateToolhelp32Snapshot", err)
+	}
+	defer windows.CloseHandle(threads)
+	resumed := false
+	entry := windows.ThreadEntry32{}
+	entry.Size = threadEntrySize
+	for err = windows.Thread32First(threads, &entry); err == nil; err = windows.Thread32Next(threads, &entry) {
+		if entry.OwnerProcessID != pid {
+			continue
+		}
+		thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
+		if err != nil {
+			return os.NewSyscallError("OpenThread", err)
+		}
+		_, err = windows.ResumeThread(thread)
+		windows.CloseHandle(thread)
+		if err != nil {
+			return os.NewSyscallError("ResumeThread", err)
+		}
+		resumed = true
+	}
+	if !resumed {
+		return os.NewSyscallError("Thread32Next", err)
+	}
+	return nil
+}
+
+func (j *jobObject) wait() ending {
+	state, err := j.p.Wait()
+	if err != nil {
+		return ending{code: -1}
+	}
+	return ending{code: state.ExitCode()}
+}
+
+// signal ends the tree at once: there is no signal that asks programs to end, and that all of them know.
+func (j *jobObject) signal(syscall.Signal) { j.kill() }
+
+// killedCode is the exit code of what is killed, as of a program that SIGKILL ends elsewhere.
+const killedCode = 128 + 9
+
+func (j *jobObject) kill() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.handle != 0 {
+		_ = windows.TerminateJobObject(j.handle, killedCode)
+	}
+}
+
+func (j *jobObject) alive() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.handle != 0 && activeProcesses(j.handle) > 0
+}
+
+func (j *jobObject) survivors() bool { return j.alive() }
+
+// release ends what is left, too: the handle is the last one.
+func (j *jobObject) release() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.handle != 0 {
+		_ = windows.CloseHandle(j.handle)
+		j.handle = 0
+	}
+}
+
+// strays do not exist here: nothing leaves a job.
+type strays struct {
+	tmp string
+	all bool
+}
+
+func (strays) wait() ending          { return ending{} }
+func (strays) signal(syscall.Signal) {}
+func (strays) kill()                 {}
+func (strays) alive() bool           { return false }
+func (strays) survivors() bool       { return false }
+func (strays) release()              {}
+
+func drain(f *os.File, to *capture) {
+	defer f.Close()
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	for {
+		n, err := f.Read(*buf)
+		_, _ = to.Write((*buf)[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+// No watchdog is needed: jobs end with the server.
+type watchdog struct{}
+
+func (*watchdog) dirBegins(string) {}
+func (*watchdog) dirEnds(string)   {}
+func (*watchdog) close()           {}
+
+// Helpers does nothing here: there are no groups to guard.
+func Helpers() {}

@@ -1,0 +1,219 @@
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+)
+
+// watchdogName is argv[0] of the process that outlives the server.
+// It is not called like the program: what ends servers by their name spares it.
+const watchdogName = "command-watchdog"
+
+// markVar and serverVar tell it the mark that all commands of the server have, and
+// the server's process id.
+const (
+	markVar   = "COMMAND_MARK"
+	serverVar = "COMMAND_SERVER"
+)
+
+// hooked is set once the program has called Helpers: only then may it be
+// executed again, for otherwise a second server would start.
+var hooked bool
+
+// Helpers must be the first call of main (and of TestMain): in the process that a
+// [Commands] starts to end all commands when the server has died, however it died,
+// it does that work and never returns, in every other it returns at once.
+func Helpers() {
+	hooked = true
+	if len(os.Args) == 1 && os.Args[0] == watchdogName {
+		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
+		mark, _ := strconv.ParseUint(os.Getenv(markVar), 10, 64)
+		server, _ := strconv.Atoi(os.Getenv(serverVar))
+		heed(os.Stdin).endAll(proc.Mark(mark), server, sandbox.DefaultLimits.KillGrace)
+		os.Exit(0)
+	}
+}
+
+// A watchdog is the server's end of the line to that process. Its messages are
+// lines: +pgid and -pgid for groups, and the same with a quoted path for the
+// private directories of sessions.
+type watchdog struct {
+	once sync.Once
+	line *os.File // written to without ever blocking
+}
+
+// start opens the line at once, so that nothing is lost, and the process on the side.
+func (w *watchdog) start() {
+	w.once.Do(func() {
+		if !hooked {
+			return
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			return
+		}
+		w.line = write
+		go func() {
+			defer read.Close()
+			runWatchdog(read)
+		}()
+	})
+}
+
+// runWatchdog starts the process and collects it when it ends.
+func runWatchdog(stdin *os.File) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer null.Close()
+	exe := "/proc/self/exe" // the running file, also when a newer one took its place
+	if _, err := os.Stat(exe); err != nil {
+		if exe, err = os.Executable(); err != nil {
+			return
+		}
+	}
+	pid, err := proc.Start(func() (int, error) {
+		return syscall.ForkExec(exe, []string{watchdogName}, &syscall.ProcAttr{
+			Dir:   "/",
+			Env:   []string{"GOMAXPROCS=1", fmt.Sprintf("%s=%d", markVar, proc.OwnMark()), fmt.Sprintf("%s=%d", serverVar, os.Getpid())},
+			Files: []uintptr{stdin.Fd(), null.Fd(), null.Fd()},
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
+	})
+	if err != nil {
+		return
+	}
+	_ = stdin.Close()
+	_, _ = proc.Wait(pid)
+}
+
+func (w *watchdog) say(line string) {
+	w.start()
+	if w.line != nil {
+		_ = w.line.SetWriteDeadline(time.Now().Add(time.Millisecond))
+		_, _ = io.WriteString(w.line, line)
+	}
+}
+
+func (w *watchdog) groupBegins(pgid int)  { w.say("+" + strconv.Itoa(pgid) + "\n") }
+func (w *watchdog) groupEnds(pgid int)    { w.say("-" + strconv.Itoa(pgid) + "\n") }
+func (w *watchdog) dirBegins(path string) { w.say(fmt.Sprintf("+%q\n", path)) }
+func (w *watchdog) dirEnds(path string)   { w.say(fmt.Sprintf("-%q\n", path)) }
+
+// close ends the watchdog, which finds nothing left to do.
+func (w *watchdog) close() {
+	w.once.Do(func() {})
+	if w.line != nil {
+		_ = w.line.Close()
+	}
+}
+
+// A charge is what the watchdog was told of and not released from.
+type charge struct {
+	groups map[int]bool
+	dirs   map[string]bool
+}
+
+// heed follows the line until the server hangs up.
+func heed(line io.Reader) charge {
+	c := charge{groups: map[int]bool{}, dirs: map[string]bool{}}
+	for lines := bufio.NewScanner(line); lines.Scan(); {
+		if len(lines.Bytes()) < 2 {
+			continue
+		}
+		sign, what := lines.Text()[:1], lines.Text()[1:]
+		if dir, err := strconv.Unquote(what); err == nil {
+			note(c.dirs, dir, sign)
+		} else if pgid, err := strconv.Atoi(what); err == nil && pgid > 1 {
+			note(c.groups, pgid, sign)
+		}
+	}
+	return c
+}
+
+func note[K comparable](set map[K]bool, key K, sign string) {
+	if strings.HasPrefix(sign, "+") {
+		set[key] = true
+	} else {
+		delete(set, key)
+	}
+}
+
+// endAll asks everything to end, and after the grace period kills it and
+// removes the private directories. Who was forked during a look at the processes
+// is found by the next.
+func (c charge) endAll(mark proc.Mark, server int, grace time.Duration) {
+	if len(c.groups)+len(c.dirs) == 0 {
+		return
+	}
+	for deadline := time.Now().Add(grace); ; time.Sleep(20 * time.Millisecond) {
+		if c.signal(unix.SIGTERM); !c.groupsAlive() || time.Now().After(deadline) {
+			break
+		}
+	}
+	c.signal(unix.SIGKILL)
+	if orphaned(server) {
+		killBearers(mark)
+	}
+	for dir := range c.dirs {
+		removeTree(dir)
+	}
+}
+
+// orphaned reports whether the server has died. One that lives on has only closed
+// the line: the mark is that of all of its commands, and its own while it starts one.
+func orphaned(server int) bool {
+	for begun := time.Now(); os.Getppid() == server; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > time.Second { // a process that ends hangs up first
+			return false
+		}
+	}
+	return true
+}
+
+func killBearers(mark proc.Mark) {
+	const looks, most = 5, 30 * time.Second
+	for empty, begun := 0, time.Now(); empty < looks && time.Since(begun) < most; time.Sleep(time.Millisecond) {
+		empty++
+		for _, pid := range mark.Bearers() {
+			_ = proc.Signal(pid, unix.SIGKILL) // gone is as good
+			empty = 0
+		}
+	}
+}
+
+func (c charge) groupsAlive() bool {
+	for pgid := range c.groups {
+		if proc.Signal(-pgid, 0) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (c charge) signal(sig syscall.Signal) {
+	for pgid := range c.groups {
+		_ = proc.Signal(-pgid, sig)
+	}
+	var tmps []string
+	for dir := range c.dirs {
+		tmps = append(tmps, tmpOf(dir))
+	}
+	killMarked(tmps, sig)
+}

@@ -1,21 +1,26 @@
-// Package sandbox is the only part of perstack-base that touches the machine.
+// Package sandbox, with the packages below it, is the only part of perstack-base that
+// touches the machine. This one holds what they share: [Limits], every bound of the
+// machine with the reason for its number, and the errors about paths.
 //
-// Start with three types:
+// Start with three others:
 //
-//   - [FS]: files below one workspace directory. No path leaves it, links
+//   - files: FS, the files below one workspace directory. No path leaves it, links
 //     included, and every write is atomic.
-//   - [Shell]: commands of one session, each in its own process tree, with
-//     bounded output and a deadline. [Commands] makes them and decides in
-//     confine.go how far the kernel confines what they run.
-//   - [Limits]: every bound of the machine, with the reason for its number.
+//   - process: Shell, the commands of one session, each in its own process tree, with
+//     bounded output and a deadline; Commands makes them and decides how far the kernel
+//     confines what they run.
+//   - scratch: directories outside of the workspace: run workspaces, artifacts, and the
+//     caches of build tools.
+//
+// files and process know nothing of each other; trace is told by all what was done.
 //
 // # Threat model
 //
 // The caller is a language model that may have read hostile text, so every
-// argument is hostile. Other processes, and commands that this package itself
+// argument is hostile. Other processes, and commands that these packages themselves
 // started, change the workspace while a call runs: nothing here checks a path
 // and then uses it, the kernel resolves and refuses in one step.
 //
-// The package knows nothing of MCP or of models. It returns plain errors that
-// state facts (see errors.go); the words for a model are chosen in package tools.
+// Nothing here knows of MCP or of models. Errors are plain and state facts (see
+// errors.go); the words for a model are chosen in package tools.
 package sandbox

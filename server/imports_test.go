@@ -15,7 +15,8 @@ import (
 const module = "github.com/perstack-ai/perstack-base/"
 
 // rules says which of our packages, and which of os and os/exec, the code below
-// a folder may import. The longest matching folder counts; tests are free. Spans are
+// a folder may import, with what lies below it, unless "=" stands before its name. The
+// longest matching folder counts; tests are free. Spans are
 // told of from everywhere but the pure engines; sandbox/trace itself knows nothing.
 var rules = []struct {
 	folder string
@@ -34,8 +35,16 @@ var rules = []struct {
 	{"tools/", []string{"sandbox", "skillrepo", "tools/internal"}},
 	{"tools/internal/", []string{"tools/internal"}},
 	{"tools/internal/skill/", []string{"sandbox", "skillrepo", "tools/internal"}},
-	{"sandbox/", []string{"sandbox", "os", "os/exec"}},
+	{"sandbox/", nil},
+	{"sandbox/files/", []string{"=sandbox", "sandbox/internal/disk", "sandbox/internal/confine/policy", "os"}},
+	{"sandbox/scratch/", []string{"=sandbox", "sandbox/files", "sandbox/internal/disk", "sandbox/internal/confine/policy", "os"}},
+	{"sandbox/process/", []string{"=sandbox", "sandbox/scratch", "sandbox/trace", "sandbox/internal", "os", "os/exec"}},
 	{"sandbox/trace/", nil},
+	{"sandbox/internal/", []string{"sandbox/internal/proc", "sandbox/internal/netlink", "os"}},
+	{"sandbox/internal/disk/", []string{"=sandbox", "os"}},
+	{"sandbox/internal/confine/", []string{"sandbox/internal/confine", "sandbox/internal/network", "sandbox/internal/netlink", "sandbox/internal/proc", "sandbox/internal/pty", "os", "os/exec"}},
+	{"sandbox/internal/confine/policy/", []string{"os"}},
+	{"sandbox/internal/confine/hints/", []string{"sandbox/internal/confine/policy", "os"}},
 	{"skillrepo/", []string{"skillrepo"}},
 	{"e2e/", []string{"e2e", "os", "os/exec"}},
 	{"e2e/conformance/", []string{"server", "tools", "sandbox", "os"}},
@@ -93,7 +102,7 @@ func allowed(file, imported string) bool {
 		return true
 	}
 	for _, prefix := range may {
-		if imported == prefix || (strings.HasPrefix(imported, prefix+"/") && !isProfile(strings.TrimPrefix(imported, "tools/"))) {
+		if imported == strings.TrimPrefix(prefix, "=") || (strings.HasPrefix(imported, prefix+"/") && !isProfile(strings.TrimPrefix(imported, "tools/"))) {
 			return true
 		}
 	}

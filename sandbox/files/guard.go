@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
@@ -75,7 +75,7 @@ func (f *FS) named(rel string) bool {
 		}
 		defer file.Close()
 		config, _ := io.ReadAll(io.LimitReader(file, maxConfig))
-		for _, name := range confine.NamedByGit(string(config), f.real) {
+		for _, name := range policy.NamedByGit(string(config), f.real) {
 			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
 				return true, nil
 			}

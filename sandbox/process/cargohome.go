@@ -5,17 +5,17 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 )
 
 // cleanCargoConfigs are the settings of cargo that hold no secret. Cargo gives up
 // where it may not read them, and looks for them above the workspace as well, which
 // mostly lies below HOME.
-func cleanCargoConfigs(policy confine.Policy, home string) (paths []string) {
+func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 	for _, name := range []string{"config.toml", "config"} {
 		file := filepath.Join(home, ".cargo", name)
-		text, ok := readHost(policy, file)
+		text, ok := readHost(p, file)
 		if copied, _ := settings.Cargo(string(text)); ok && copied == string(text) {
 			paths = append(paths, file)
 		}

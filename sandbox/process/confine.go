@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
@@ -100,17 +102,17 @@ type confinement struct {
 	decision decision
 
 	once   sync.Once
-	looked confine.Policy // see policy
-	repo   repository     // the workspace's own, if it lies outside
+	looked policy.Policy // see policy
+	repo   repository    // the workspace's own, if it lies outside
 }
 
 // policy is what all sessions have in common. It is looked up once, before the
 // first command, and kept open: what commands do to names later changes nothing.
-func (c *confinement) policy() confine.Policy {
+func (c *confinement) policy() policy.Policy {
 	c.once.Do(func() {
 		home, _ := getenv(c.cfg.Env, "HOME")
 		path, _ := getenv(c.cfg.Env, "PATH")
-		c.looked = confine.DefaultPolicy(confine.Inputs{
+		c.looked = policy.DefaultPolicy(policy.Inputs{
 			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
 			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network.Open(),
 		}).Pin()
@@ -160,7 +162,7 @@ func (c *confinement) close() {
 // directories, ready for the kernel in one of the tiers.
 type cage struct {
 	jail
-	policy confine.Policy
+	policy policy.Policy
 	tier   Tier
 	gate   *network.Gate // nil: nothing but what the policy says of the network
 	own    []string      // directories of the server's, which commands read at most
@@ -260,9 +262,9 @@ func (c *cage) since(mark uint64) []string {
 
 // explain tells what the sandbox refused a command, a sentence each: first what is
 // said of it already.
-func (c *cage) explain(dir, stderr string, said []string, refusals []confine.Refusal) []string {
+func (c *cage) explain(dir, stderr string, said []string, refusals []hints.Refusal) []string {
 	_, hidden := c.jail.(*confine.Isolator)
-	x := confine.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden, Listens: confine.ListensOnLoopback,
+	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden, Listens: hints.ListensOnLoopback,
 		Said: said}
 	if c.gate != nil {
 		x.Refuses = c.gate.Refuses
@@ -314,10 +316,10 @@ func (c *Commands) SelfTest() (Status, error) {
 }
 
 // A Rule is one line of what commands may reach.
-type Rule = confine.Rule
+type Rule = policy.Rule
 
 // DefaultRules are what commands may reach on every machine.
-func DefaultRules() []Rule { return confine.DefaultRules() }
+func DefaultRules() []Rule { return policy.DefaultRules() }
 
 // Policy lists what commands may reach, a path a line with the reason; nothing
 // when they are not confined.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 )
 
 // cagedStarter starts a program where the kernel keeps it to the session's policy.
@@ -58,4 +59,4 @@ func (t *caged) survivors() bool { return t.domain.Alive() }
 func (t *caged) gone() <-chan struct{} { return t.domain.Done() }
 
 // refusals are what the kernel's broker has on record.
-func (t *caged) refusals() []confine.Refusal { return t.domain.Refusals() }
+func (t *caged) refusals() []hints.Refusal { return t.domain.Refusals() }

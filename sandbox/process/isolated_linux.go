@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 )
 
 // An isolated tree is a cell in the session's namespaces. It ends with the
@@ -48,4 +49,4 @@ func (t isolated) release()              {}
 func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
 
 // refusals are on nobody's record here: what may not be reached does not exist.
-func (isolated) refusals() []confine.Refusal { return nil }
+func (isolated) refusals() []hints.Refusal { return nil }

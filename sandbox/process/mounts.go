@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
@@ -25,7 +26,7 @@ type bindMount struct {
 // all commands do, and runs a command that needs others.
 func (f *fleet) mountsFor(more ...Places) mounts {
 	cfg := f.c.cfg
-	policy := f.c.confinement.policy()
+	p := f.c.confinement.policy()
 	repo := f.c.confinement.repo
 	every := []Places{{cfg.AllowRead, cfg.AllowWrite}}
 	more = append([]Places{{Read: repo.read}}, more...)
@@ -35,14 +36,14 @@ func (f *fleet) mountsFor(more ...Places) mounts {
 	m := mounts{{from: cfg.Dir, at: cfg.Dir, write: true, every: true}}
 	for i, places := range append(every, more...) {
 		for _, path := range places.Write {
-			m = m.add(policy, path, true, i < len(every))
+			m = m.add(p, path, true, i < len(every))
 		}
 		for _, path := range places.Read {
-			m = m.add(policy, path, false, false)
+			m = m.add(p, path, false, false)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(repo.write)) {
-		if n := len(m); len(m.add(policy, path, true, false)) > n {
+		if n := len(m); len(m.add(p, path, true, false)) > n {
 			m = append(m, bindMount{from: path, at: path, write: true, git: true})
 		}
 	}
@@ -50,14 +51,14 @@ func (f *fleet) mountsFor(more ...Places) mounts {
 }
 
 // add adds a place that exists, unless commands decide what it leads to.
-func (m mounts) add(policy confine.Policy, path string, write, every bool) mounts {
+func (m mounts) add(p policy.Policy, path string, write, every bool) mounts {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
 	decides := path
 	if write {
 		decides = filepath.Dir(path)
 	}
-	if err != nil || !filepath.IsAbs(path) || !policy.Safe(decides) {
+	if err != nil || !filepath.IsAbs(path) || !p.Safe(decides) {
 		return m
 	}
 	return append(m, bindMount{from: real, at: path, write: write, every: every})

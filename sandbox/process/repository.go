@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
@@ -22,7 +22,7 @@ type repository struct {
 	top    string // of the tree of files
 	common string // the git directory that all worktrees share
 	read   []string
-	write  map[string]confine.Kind
+	write  map[string]policy.Kind
 	reason string // why these may be reached
 }
 
@@ -30,14 +30,14 @@ type repository struct {
 // git. Commands can write the .git of the workspace: what it names counts only if
 // that names the workspace in return, lies in no place where commands of any session
 // write, and no link leads on from there: see trusted.
-func findRepository(workspace string, policy confine.Policy) (r repository, found bool) {
-	if r, found = lookForRepository(workspace, policy); found {
-		r, found = r.trusted(policy)
+func findRepository(workspace string, p policy.Policy) (r repository, found bool) {
+	if r, found = lookForRepository(workspace, p); found {
+		r, found = r.trusted(p)
 	}
 	return r, found
 }
 
-func lookForRepository(workspace string, policy confine.Policy) (r repository, found bool) {
+func lookForRepository(workspace string, p policy.Policy) (r repository, found bool) {
 	for top := workspace; ; top = filepath.Dir(top) {
 		git := filepath.Join(top, ".git")
 		info, err := os.Lstat(git)
@@ -47,7 +47,7 @@ func lookForRepository(workspace string, policy confine.Policy) (r repository, f
 		case err == nil && info.IsDir():
 			return repository{top: top, common: git, read: append(besideGit(top), git)}, disk.OwnedByUs(info)
 		case err == nil && info.Mode().IsRegular():
-			return linkedRepository(top, workspace, policy)
+			return linkedRepository(top, workspace, p)
 		case top == filepath.Dir(top):
 			return r, false
 		}
@@ -57,14 +57,14 @@ func lookForRepository(workspace string, policy confine.Policy) (r repository, f
 // trusted leaves out what does not exist, and everything when something in it is
 // what a command could have put there: a link, or what lies in a private place, in
 // which commands of this workspace's sessions write.
-func (r repository) trusted(policy confine.Policy) (repository, bool) {
-	kept := repository{top: r.top, common: r.common, write: map[string]confine.Kind{}, reason: "the workspace's own repository"}
+func (r repository) trusted(p policy.Policy) (repository, bool) {
+	kept := repository{top: r.top, common: r.common, write: map[string]policy.Kind{}, reason: "the workspace's own repository"}
 	for _, path := range append(slices.Collect(maps.Keys(r.write)), r.read...) {
 		real, err := filepath.EvalSymlinks(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil || real != path || privatePath(path) || policy.Allows(path, true) {
+		if err != nil || real != path || privatePath(path) || p.Allows(path, true) {
 			return repository{}, false
 		}
 		if kind, write := r.write[path]; write {
@@ -74,7 +74,7 @@ func (r repository) trusted(policy confine.Policy) (repository, bool) {
 		}
 	}
 	for path, kind := range kept.write {
-		if link := linkBelow(path); kind == confine.GitData && link != "" {
+		if link := linkBelow(path); kind == policy.GitData && link != "" {
 			kept.write, kept.reason = nil, kept.reason+", read only because of "+link
 			break
 		}
@@ -130,7 +130,7 @@ func besideGit(top string) []string {
 }
 
 // linkedRepository follows a .git that is a file.
-func linkedRepository(top, workspace string, policy confine.Policy) (r repository, found bool) {
+func linkedRepository(top, workspace string, p policy.Policy) (r repository, found bool) {
 	text, ok := readBelow(top, ".git")
 	dir, isLink := strings.CutPrefix(text, "gitdir: ")
 	if !ok || !isLink {
@@ -144,21 +144,21 @@ func linkedRepository(top, workspace string, policy confine.Policy) (r repositor
 	if top != workspace {
 		r.read = besideGit(top)
 	}
-	if back, ok := readLine(policy, filepath.Join(gitDir, "gitdir")); ok && from(gitDir, back) == filepath.Join(top, ".git") {
-		name, ok := readLine(policy, filepath.Join(gitDir, "commondir"))
+	if back, ok := readLine(p, filepath.Join(gitDir, "gitdir")); ok && from(gitDir, back) == filepath.Join(top, ".git") {
+		name, ok := readLine(p, filepath.Join(gitDir, "commondir"))
 		common, err := filepath.EvalSymlinks(from(gitDir, name))
 		if !ok || err != nil || filepath.Dir(gitDir) != filepath.Join(common, "worktrees") {
 			return r, false
 		}
 		r.read, r.common = append(r.read, common), common
-		if !privatePath(common) && !policy.Allows(common, true) { // trusted refuses others
+		if !privatePath(common) && !p.Allows(common, true) { // trusted refuses others
 			_ = os.MkdirAll(filepath.Join(common, "logs", "refs"), 0o777) // as git does; logs/HEAD is not the worktree's
 		}
-		r.write = map[string]confine.Kind{gitDir: confine.GitData, filepath.Join(common, "objects"): confine.GitObjects,
-			filepath.Join(common, "refs"): confine.GitData, filepath.Join(common, "logs", "refs"): confine.GitData}
+		r.write = map[string]policy.Kind{gitDir: policy.GitData, filepath.Join(common, "objects"): policy.GitObjects,
+			filepath.Join(common, "refs"): policy.GitData, filepath.Join(common, "logs", "refs"): policy.GitData}
 		return r, true
 	}
-	if config, ok := readHost(policy, filepath.Join(gitDir, "config")); ok && worktreeOf(string(config), gitDir) == top {
+	if config, ok := readHost(p, filepath.Join(gitDir, "config")); ok && worktreeOf(string(config), gitDir) == top {
 		r.read, r.common = append(r.read, gitDir), gitDir
 		return r, true
 	}
@@ -200,8 +200,8 @@ func readBelow(dir, name string) (string, bool) {
 	return firstLine(data), err == nil
 }
 
-func readLine(policy confine.Policy, path string) (string, bool) {
-	data, ok := readHost(policy, path)
+func readLine(p policy.Policy, path string) (string, bool) {
+	data, ok := readHost(p, path)
 	return firstLine(data), ok
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -354,7 +354,7 @@ func (j *job) refused(stdout, stderr Output) []string {
 		return nil
 	}
 	said := ValidText(stderr.Head) + ValidText(stderr.Tail)
-	if more := confine.Complaints(ValidText(stdout.Head) + ValidText(stdout.Tail)); more != "" {
+	if more := hints.Complaints(ValidText(stdout.Head) + ValidText(stdout.Tail)); more != "" {
 		said += "\n" + more
 	}
 	return j.cage.explain(j.dir, said, j.cage.since(j.mark), t.refusals())

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 )
 
@@ -35,7 +35,7 @@ const maxCopy = 1 << 20
 
 // lay makes the files in a new directory and returns its path. reach opens a
 // file of the host, withheld tells which assignments in it commands do not get.
-func (d *sessionDir) lay(u *Startup, policy confine.Policy, withheld func(name, value string) bool) (dir string, err error) {
+func (d *sessionDir) lay(u *Startup, p policy.Policy, withheld func(name, value string) bool) (dir string, err error) {
 	name := filepath.Join("etc", fmt.Sprintf("start-%016x", rand.Uint64()))
 	if err := d.root.Mkdir(name, 0o700); err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func (d *sessionDir) lay(u *Startup, policy confine.Policy, withheld func(name, 
 	if err := d.write(filepath.Join(name, u.Name), []byte(u.Text), 0o600); err != nil {
 		return dir, err
 	}
-	for _, file := range u.copies(policy, withheld) {
+	for _, file := range u.copies(p, withheld) {
 		if err := d.write(filepath.Join(name, file.Name), []byte(file.Text), 0o600); err != nil {
 			return dir, err
 		}
@@ -53,10 +53,10 @@ func (d *sessionDir) lay(u *Startup, policy confine.Policy, withheld func(name, 
 }
 
 // copies reads the Copies that are there.
-func (u *Startup) copies(policy confine.Policy, withheld func(name, value string) bool) []settings.File {
+func (u *Startup) copies(p policy.Policy, withheld func(name, value string) bool) []settings.File {
 	files := u.copied
 	for _, c := range u.Copies {
-		if data, ok := readHost(policy, c.From); ok {
+		if data, ok := readHost(p, c.From); ok {
 			files = append(files, settings.File{Name: c.Name, Text: string(withoutSecrets(data, withheld))})
 		}
 	}
@@ -69,8 +69,8 @@ func (d *sessionDir) unlay(dir string) {
 }
 
 // readHost reads a file of the host's; a missing one is no failure.
-func readHost(policy confine.Policy, path string) ([]byte, bool) {
-	file, err := policy.Reach(path)
+func readHost(p policy.Policy, path string) ([]byte, bool) {
+	file, err := p.Reach(path)
 	if err != nil {
 		return nil, false
 	}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -78,8 +78,8 @@ type tree interface {
 // A confinedTree is one that the kernel keeps together.
 type confinedTree interface {
 	tree
-	gone() <-chan struct{}       // closed when nothing of it is left
-	refusals() []confine.Refusal // on the record of the kernel's broker
+	gone() <-chan struct{}     // closed when nothing of it is left
+	refusals() []hints.Refusal // on the record of the kernel's broker
 }
 
 // An ending is how a program ended.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
@@ -99,7 +99,7 @@ func (d *Workdirs) exposed(path string) bool {
 			return true
 		}
 	}
-	policy := confine.Policy{Write: d.writable}.Pin()
+	policy := policy.Policy{Write: d.writable}.Pin()
 	defer policy.Close()
 	return !policy.Safe(path)
 }

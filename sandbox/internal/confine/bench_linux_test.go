@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -18,7 +19,7 @@ import (
 // machine does falls on all of them alike, and reports the median of each.
 func BenchmarkTrue(b *testing.B) {
 	ws := b.TempDir()
-	policy := DefaultPolicy(Inputs{Workspace: ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH")})
+	policy := policy.DefaultPolicy(policy.Inputs{Workspace: ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH")})
 	fresh, err := New(policy, Options{Spare: -1})
 	if err != nil {
 		b.Skip(err)

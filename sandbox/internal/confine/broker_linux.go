@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,7 +65,7 @@ type broker struct {
 	conn   syscall.RawConn
 	size   uintptr // of the kernel's struct seccomp_notif
 	slots  chan struct{}
-	ledger ledger
+	ledger hints.Ledger
 	kept   keptSockets
 }
 
@@ -168,4 +169,4 @@ func (b *broker) controlValue(cmd uintptr, arg unsafe.Pointer) (val int, e unix.
 	return val, e
 }
 
-func (b *broker) refusals() []Refusal { return b.ledger.list() }
+func (b *broker) refusals() []hints.Refusal { return b.ledger.List() }

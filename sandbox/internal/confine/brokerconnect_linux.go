@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,15 +63,15 @@ func (q *question) connectLoopback(sock int, raw []byte) answer {
 	}
 	ip := to.Addr().Unmap()
 	if !ip.IsLoopback() && !ip.IsUnspecified() {
-		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), permitNetworkFlag)
+		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), hints.PermitNetworkFlag)
 	}
 	at, ours, others := q.broker.domain.confiner.ports.find(to.Port(), ip, domainOf(sock))
 	if others {
-		permit := permitNetworkFlag
+		permit := hints.PermitNetworkFlag
 		if q.broker.domain.confiner.gate != nil {
-			permit = permitElsewhere
+			permit = hints.PermitElsewhere
 		}
-		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+outsideListener, permit)
+		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+hints.OutsideListener, permit)
 	}
 	if !ours {
 		return fail(unix.ECONNREFUSED)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"golang.org/x/sys/unix"
 )
 
@@ -84,7 +85,7 @@ func (q *question) tell(to netip.AddrPort, sends bool) {
 		if to.Port() == namePort {
 			what = "look up a name at " + to.String()
 		}
-		q.refuse(unix.ENETUNREACH, what, permitNetworkFlag)
+		q.refuse(unix.ENETUNREACH, what, hints.PermitNetworkFlag)
 	case gate != nil && (sends || !gate.Reached(to.Addr())):
 		gate.RefuseDatagram(to)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -224,4 +225,4 @@ func readTimespecs(q *question, from uint64) (t [2]unix.Timespec, ok bool) {
 }
 
 // writable reports whether a path, links resolved, lies below a writable root.
-func (c *Confiner) writable(path string) bool { return below(path, c.writes) }
+func (c *Confiner) writable(path string) bool { return policy.Below(path, c.writes) }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"golang.org/x/sys/unix"
 )
 
@@ -114,7 +115,7 @@ func (q *question) permitNetwork() string {
 	if q.broker.domain.confiner.gate != nil {
 		return ""
 	}
-	return permitNetworkFlag
+	return hints.PermitNetworkFlag
 }
 
 // bindLoopback binds to loopback addresses; all addresses means all of those.

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
@@ -40,7 +42,7 @@ func Harden() error { return nil }
 type Confiner struct{}
 
 // New fails with ErrUnavailable.
-func New(Policy, Options) (*Confiner, error) { return nil, ErrUnavailable }
+func New(policy.Policy, Options) (*Confiner, error) { return nil, ErrUnavailable }
 
 // Start fails with ErrUnavailable.
 func (*Confiner) Start(func() (int, error)) (*Domain, error) { return nil, ErrUnavailable }
@@ -80,11 +82,11 @@ func (*Domain) Done() <-chan struct{} {
 }
 
 // Refusals returns nothing.
-func (*Domain) Refusals() []Refusal { return nil }
+func (*Domain) Refusals() []hints.Refusal { return nil }
 
 // Isolation is what an Isolator would be made from.
 type Isolation struct {
-	Policy    Policy
+	Policy    policy.Policy
 	Workspace string
 	Files     map[string]string
 	Guard     bool

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
@@ -17,7 +18,7 @@ import (
 // A Confiner holds one policy in the form the kernel takes. It is safe for
 // concurrent use.
 type Confiner struct {
-	policy   Policy
+	policy   policy.Policy
 	kernel   features
 	ruleset  int // Landlock's, for commands; -1 without Landlock
 	outer    int // Landlock's, for watchers, shared by all; -1 where signals are not scoped
@@ -47,15 +48,15 @@ type Confiner struct {
 
 // New prepares to confine commands by p. It fails where the kernel offers
 // neither Landlock nor seccomp filters; what else is missing is in Status.
-func New(p Policy, o Options) (*Confiner, error) { return newConfiner(p, o, missing{}) }
+func New(p policy.Policy, o Options) (*Confiner, error) { return newConfiner(p, o, missing{}) }
 
 // newConfiner is New without some features of the kernel.
-func newConfiner(p Policy, o Options, without missing) (*Confiner, error) {
+func newConfiner(p policy.Policy, o Options, without missing) (*Confiner, error) {
 	if p.Places == nil {
 		p = p.Pin()
 		defer p.Close()
 	}
-	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.written(),
+	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.Written(),
 		seats: newSeats(), waits: make(chan struct{}, waitingConnects), pending: make(chan struct{}, pendingConnects),
 		receives: make(chan struct{}, waitingReceives)}
 	c.kernel = probe().without(without)

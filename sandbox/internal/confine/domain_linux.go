@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -118,7 +119,7 @@ func (d *Domain) Alive() bool {
 
 // Refusals returns what the broker refused so far, most frequent first. It may
 // be called at any time, also after the end.
-func (d *Domain) Refusals() []Refusal {
+func (d *Domain) Refusals() []hints.Refusal {
 	if d.broker == nil {
 		return nil
 	}

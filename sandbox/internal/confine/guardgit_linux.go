@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -127,9 +128,9 @@ func guardNamed(top string) error {
 	if err != nil {
 		return nil // there is none
 	}
-	for _, name := range NamedByGit(string(config), top) {
+	for _, name := range policy.NamedByGit(string(config), top) {
 		path, err := filepath.EvalSymlinks(filepath.Join(top, name))
-		if err != nil || path == top || !below(path, []string{top}) {
+		if err != nil || path == top || !policy.Below(path, []string{top}) {
 			continue
 		}
 		if err := readOnly(path); err != nil {
@@ -151,7 +152,7 @@ func guardWorktrees(dir string) error {
 		if err := unix.Mount(part, part, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 			return err
 		}
-		if err := guardPlace(part, grant{write: true, kind: GitData}); err != nil {
+		if err := guardPlace(part, grant{write: true, kind: policy.GitData}); err != nil {
 			return err
 		}
 	}
@@ -166,10 +167,10 @@ func guardPlace(path string, g grant) error {
 	var names []string
 	switch {
 	case !g.write:
-	case g.kind == GitObjects:
+	case g.kind == policy.GitObjects:
 		names = []string{"info"}
 		_ = os.Mkdir(filepath.Join(path, "info"), 0o777) // git makes it, too
-	case g.kind == GitData:
+	case g.kind == policy.GitData:
 		names = []string{"commondir", "gitdir", "config.worktree", "modules"} // of a linked worktree
 	}
 	for _, name := range names {

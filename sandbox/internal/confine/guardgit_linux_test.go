@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 )
 
 // gitAttacks make git run a program for its user: each leaves the file ran when
@@ -126,10 +128,10 @@ func TestGitDataNeedsLandlock(t *testing.T) {
 		p := newPlace(t)
 		pinned := p.policy().Pin()
 		t.Cleanup(pinned.Close)
-		policy, release := pinned.With(nil, []string{p.outside}, "git's")
+		with, release := pinned.With(nil, []string{p.outside}, "git's")
 		t.Cleanup(release)
-		policy.OfGit(map[string]Kind{p.outside: GitData})
-		i, err := newIsolator(Isolation{Policy: policy, Workspace: p.ws}, features{Landlock: abi})
+		with.OfGit(map[string]policy.Kind{p.outside: policy.GitData})
+		i, err := newIsolator(Isolation{Policy: with, Workspace: p.ws}, features{Landlock: abi})
 		must(t, err)
 		t.Cleanup(func() { i.Close() })
 		if out, status := p.inSh(t, i, "touch "+p.outside+"/f"); (status == 0) != (abi > 0) {

@@ -11,12 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
 // Isolation is what an Isolator is made from.
 type Isolation struct {
-	Policy    Policy
+	Policy    policy.Policy
 	Workspace string
 	Guard     bool // the workspace's perstack is covered, and what git executes is read only
 
@@ -39,7 +40,7 @@ type Isolation struct {
 // a tree of mounts in which only what the policy names exists, a loopback network,
 // and System V IPC. It is safe for concurrent use.
 type Isolator struct {
-	policy    Policy
+	policy    policy.Policy
 	kernel    features
 	keeper    *keeper
 	procs     procDir     // the processes in the namespaces
@@ -70,7 +71,7 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 		defer in.Policy.Close()
 	}
 	if kernel.Landlock == 0 {
-		in.Policy = in.Policy.withoutGit()
+		in.Policy = in.Policy.WithoutGit()
 	}
 	in.Sockets = boundSockets()
 	in.Gateway = in.Gate != nil
@@ -160,7 +161,7 @@ func (i *Isolator) landlock(root string) (ruleset int, err error) {
 	grant("/", readRights)
 	for _, path := range []string{"/tmp", "/dev/shm"} {
 		rights := uint64(writeRights)
-		if i.policy.gitBelow(path) { // rights in a directory count for all below it
+		if i.policy.GitBelow(path) { // rights in a directory count for all below it
 			rights = gitRights
 		}
 		grant(path, rights)

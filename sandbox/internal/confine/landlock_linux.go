@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -70,7 +71,7 @@ func policyAttr(abi int, network bool) unix.LandlockRulesetAttr {
 
 // policyRuleset builds the ruleset of p, which is pinned; the descriptor is used
 // for every command.
-func policyRuleset(p Policy, abi int) (int, error) {
+func policyRuleset(p policy.Policy, abi int) (int, error) {
 	attr := policyAttr(abi, p.Network)
 	fd, err := createRuleset(&attr)
 	if err != nil {
@@ -90,15 +91,15 @@ func policyRuleset(p Policy, abi int) (int, error) {
 }
 
 // addPlaces grants what the descriptors of the places refer to.
-func addPlaces(ruleset int, places []Place, handled uint64) error {
+func addPlaces(ruleset int, places []policy.Place, handled uint64) error {
 	for _, place := range places {
 		if place.Covered {
 			continue
 		}
-		if err := addObject(ruleset, place.fd.number(), place.Real, place.rights()&handled); err != nil {
+		if err := addObject(ruleset, place.Fd.Number(), place.Real, rightsIn(place)&handled); err != nil {
 			return err
 		}
-		if place.Write && place.Kind == GitObjects {
+		if place.Write && place.Kind == policy.GitObjects {
 			if err := addStore(ruleset, place, handled); err != nil {
 				return err
 			}
@@ -107,12 +108,12 @@ func addPlaces(ruleset int, places []Place, handled uint64) error {
 	return nil
 }
 
-// rights are those in all that a place holds.
-func (place Place) rights() uint64 {
+// rightsIn are those in all that a place holds.
+func rightsIn(place policy.Place) uint64 {
 	switch {
-	case place.Write && place.Kind == Everything:
+	case place.Write && place.Kind == policy.Everything:
 		return writeRights
-	case place.Write && place.Kind == GitData:
+	case place.Write && place.Kind == policy.GitData:
 		return gitRights
 	}
 	return readRights
@@ -120,14 +121,14 @@ func (place Place) rights() uint64 {
 
 // addStore grants the directories in which git keeps objects. They are made where
 // they are missing, as git does, because commands cannot.
-func addStore(ruleset int, place Place, handled uint64) error {
+func addStore(ruleset int, place policy.Place, handled uint64) error {
 	names := []string{"pack"}
 	for i := range 256 {
 		names = append(names, fmt.Sprintf("%02x", i))
 	}
 	for _, name := range names {
-		_ = unix.Mkdirat(place.fd.number(), name, 0o777) // as git does; the umask counts
-		fd, err := unix.Openat(place.fd.number(), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		_ = unix.Mkdirat(place.Fd.Number(), name, 0o777) // as git does; the umask counts
+		fd, err := unix.Openat(place.Fd.Number(), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			continue // no part of it for this user
 		}

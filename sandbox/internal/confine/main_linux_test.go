@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -148,11 +149,11 @@ func newPlace(t testing.TB) place {
 	return p
 }
 
-func (p place) policy() Policy {
+func (p place) policy() policy.Policy {
 	exe, _ := os.Executable()
 	tmp := filepath.Join(p.ws, ".tmp")
 	_ = os.Mkdir(tmp, 0o755)
-	return DefaultPolicy(Inputs{Workspace: p.ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH"), AllowRead: []string{exe}})
+	return policy.DefaultPolicy(policy.Inputs{Workspace: p.ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH"), AllowRead: []string{exe}})
 }
 
 func must(t testing.TB, err error) {
@@ -162,7 +163,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func confiner(t testing.TB, p Policy, without missing) *Confiner {
+func confiner(t testing.TB, p policy.Policy, without missing) *Confiner {
 	t.Helper()
 	c, err := newConfiner(p, Options{}, without)
 	if err != nil {

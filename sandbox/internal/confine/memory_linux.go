@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -100,15 +101,15 @@ func canReadMemoryFile() bool {
 
 // shareMemory gives the session a /dev/shm of its own, which shows of the machine's
 // what the policy names. That was dropped, for all of /dev/shm can be written.
-func (v view) shareMemory(p Policy) error {
+func (v view) shareMemory(p policy.Policy) error {
 	const shm = "/dev/shm"
 	named := view{grants: map[string]grant{}}
 	for _, place := range p.Dropped {
-		if place.Path == shm || !below(place.Path, []string{shm}) {
+		if place.Path == shm || !policy.Below(place.Path, []string{shm}) {
 			continue
 		}
 		id := straight(oldRoot + place.Path)
-		if id == (fileID{}) || place.ID != (fileID{}) && place.ID != id {
+		if id == (policy.FileID{}) || place.ID != (policy.FileID{}) && place.ID != id {
 			continue
 		}
 		g := grant{write: place.Write || named.grants[place.Path].write, kind: place.Kind, from: place.Path, id: id}
@@ -121,15 +122,15 @@ func (v view) shareMemory(p Policy) error {
 }
 
 // straight is what lies at a path to which no link leads, zero for nothing.
-func straight(path string) fileID {
+func straight(path string) policy.FileID {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
-		return fileID{}
+		return policy.FileID{}
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
-		return fileID{}
+		return policy.FileID{}
 	}
-	return idOf(&st)
+	return policy.IdOf(&st)
 }

@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,19 +78,19 @@ type view struct {
 // A grant is one path of the machine.
 type grant struct {
 	write bool
-	kind  Kind
-	from  string // where it is now
-	id    fileID // zero: whatever is there
+	kind  policy.Kind
+	from  string        // where it is now
+	id    policy.FileID // zero: whatever is there
 }
 
 // resolver is a directory of the machine's that holds programs' sockets beside
 // the files they read.
 const resolver = "/run/systemd/resolve"
 
-func (v view) collect(p Policy, instead map[string]string) {
+func (v view) collect(p policy.Policy, instead map[string]string) {
 	for _, place := range append(p.Dropped, p.Places...) {
 		for link, target := range place.Links {
-			if !below(link, p.Write) { // there it is what commands made of it
+			if !policy.Below(link, p.Write) { // there it is what commands made of it
 				v.links[link] = target
 			}
 		}
@@ -111,7 +112,7 @@ func (v view) collect(p Policy, instead map[string]string) {
 // grant adds a path. The root stands for all it holds; devices and processes
 // have mounts of their own.
 func (v view) grant(real string, g grant) {
-	if below(real, []string{"/proc", "/dev/pts", "/dev/shm", oldRoot}) {
+	if policy.Below(real, []string{"/proc", "/dev/pts", "/dev/shm", oldRoot}) {
 		return
 	}
 	if real != "/" && real != "/dev" {
@@ -191,7 +192,7 @@ func bind(path string, g grant) error {
 	if !g.write {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
-	if !below(path, []string{"/dev"}) {
+	if !policy.Below(path, []string{"/dev"}) {
 		attr |= unix.MOUNT_ATTR_NODEV
 	}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
@@ -204,8 +205,8 @@ func bind(path string, g grant) error {
 }
 
 // openObject opens a path, through no link if it must be a certain object.
-func openObject(path string, id fileID) (int, error) {
-	if id == (fileID{}) {
+func openObject(path string, id policy.FileID) (int, error) {
+	if id == (policy.FileID{}) {
 		return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
@@ -213,7 +214,7 @@ func openObject(path string, id fileID) (int, error) {
 		return -1, err
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || idOf(&st) != id {
+	if err := unix.Fstat(fd, &st); err != nil || policy.IdOf(&st) != id {
 		unix.Close(fd)
 		return -1, unix.ESTALE
 	}
@@ -285,7 +286,7 @@ func remount(path string, recursive bool, attr uint64) error {
 		return err
 	}
 	for point, options := range table {
-		if point != path && !(recursive && below(point, []string{path})) {
+		if point != path && !(recursive && policy.Below(point, []string{path})) {
 			continue
 		}
 		flags := uint64(unix.MS_REMOUNT | unix.MS_BIND)

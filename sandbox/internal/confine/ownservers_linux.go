@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/netlink"
 )
 
@@ -20,8 +21,8 @@ var servers ownServers
 
 type ownServers struct {
 	mu    sync.Mutex
-	ports map[uint16]int // how many listeners have it
-	files []fileID       // Unix sockets
+	ports map[uint16]int  // how many listeners have it
+	files []policy.FileID // Unix sockets
 }
 
 // Own keeps commands from connecting to the address of a listener of this
@@ -42,9 +43,9 @@ func Own(at net.Addr) (forget func()) {
 	case *net.UnixAddr:
 		var st unix.Stat_t
 		if unix.Stat(at.Name, &st) == nil {
-			id := fileID{st.Dev, st.Ino}
+			id := policy.FileID{Dev: st.Dev, Ino: st.Ino}
 			s.files = append(s.files, id)
-			undo = func() { s.files = slices.DeleteFunc(s.files, func(f fileID) bool { return f == id }) }
+			undo = func() { s.files = slices.DeleteFunc(s.files, func(f policy.FileID) bool { return f == id }) }
 		}
 	}
 	return sync.OnceFunc(func() {
@@ -117,5 +118,5 @@ func (s *ownServers) isFile(fd int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.files, fileID{st.Dev, st.Ino})
+	return slices.Contains(s.files, policy.FileID{Dev: st.Dev, Ino: st.Ino})
 }

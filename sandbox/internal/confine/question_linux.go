@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -77,12 +78,12 @@ func refuses(what string) func(*question) answer {
 
 // queue refuses POSIX message queues: see ipcRules.
 func (q *question) queue() answer {
-	return q.refuse(unix.EPERM, "use POSIX message queues", permitNamespacesFlag)
+	return q.refuse(unix.EPERM, "use POSIX message queues", hints.PermitNamespacesFlag)
 }
 
 // refuse puts a refusal on record and answers with e.
 func (q *question) refuse(e unix.Errno, what, permit string) answer {
-	q.broker.ledger.add(Refusal{Command: proc.Name(int(q.tid)), What: what, Permit: permit})
+	q.broker.ledger.Add(hints.Refusal{Command: proc.Name(int(q.tid)), What: what, Permit: permit})
 	return fail(e)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,8 +75,8 @@ func TestSubvolumes(t *testing.T) {
 		must(t, err)
 		return len(names) > 0
 	}
-	policy := func(p place) Policy {
-		return DefaultPolicy(Inputs{Workspace: p.ws, Path: os.Getenv("PATH"), AllowRead: []string{exe, p.outside}})
+	policy := func(p place) policy.Policy {
+		return policy.DefaultPolicy(policy.Inputs{Workspace: p.ws, Path: os.Getenv("PATH"), AllowRead: []string{exe, p.outside}})
 	}
 	if !try(t, "free", func(p place, env []string) {
 		if r := p.do(t, nil, env, exe); r.err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -92,7 +93,7 @@ func (c *Confiner) killVerdict(signals Check) Check {
 }
 
 // canaryFile returns a readable file that the policy does not allow.
-func canaryFile(p Policy) (name string, cleanup func()) {
+func canaryFile(p policy.Policy) (name string, cleanup func()) {
 	for _, dir := range []string{os.TempDir(), "/var/tmp", "/run"} {
 		f, err := os.CreateTemp(dir, ".canary-*")
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,7 +41,7 @@ func boundSockets() (paths []string) {
 // themselves.
 func SocketsBelow(dirs []string) []string {
 	return slices.DeleteFunc(boundSockets(), func(path string) bool {
-		return slices.Contains(dirs, path) || !below(path, dirs) || !isSocket(path)
+		return slices.Contains(dirs, path) || !policy.Below(path, dirs) || !isSocket(path)
 	})
 }
 
@@ -50,7 +51,7 @@ const maxSocketWalk = 4000
 // sockets lists those found in places that are not the system's, which can only be
 // read: the machine's list names a socket as it was bound, which may be relative to
 // some directory, or not be its name any more.
-func (v view) sockets(p Policy) (found []string) {
+func (v view) sockets(p policy.Policy) (found []string) {
 	level, seen := []string{}, 0
 	for _, place := range p.Places {
 		if !place.Write && !place.Covered && !ofSystem(place.Reason) {
@@ -60,7 +61,7 @@ func (v view) sockets(p Policy) (found []string) {
 	for len(level) > 0 {
 		var deeper []string
 		for _, dir := range level {
-			if v.grants[dir].write || below(dir, []string{oldRoot, "/dev", "/sys"}) {
+			if v.grants[dir].write || policy.Below(dir, []string{oldRoot, "/dev", "/sys"}) {
 				continue
 			}
 			if isSocket(dir) {
@@ -83,7 +84,7 @@ func (v view) sockets(p Policy) (found []string) {
 
 // ofSystem reports whether places can be read because the system needs them.
 func ofSystem(reason string) bool {
-	return slices.ContainsFunc(append([]group{etc, users}, system...), func(g group) bool { return g.reason == reason })
+	return slices.ContainsFunc(append([]policy.Group{policy.Etc, policy.Users}, policy.System...), func(g policy.Group) bool { return g.Reason == reason })
 }
 
 // coverSockets covers the sockets at the paths, as far as they can be seen and

@@ -1,4 +1,4 @@
-package confine
+package policy
 
 import (
 	"path/filepath"
@@ -34,7 +34,7 @@ type Policy struct {
 	Places     []Place // what the names led to; nil before Pin
 	Dropped    []Place // what is not granted, with the reason
 
-	roots []fileID // the writable places
+	roots []FileID // the writable places
 	homes []string // the spellings of Home
 }
 
@@ -46,11 +46,11 @@ type Place struct {
 	Kind   Kind              // what may be written
 	Reason string            // why it may be reached, or why not
 	Links  map[string]string // the links on the way, with their targets
-	ID     fileID            // the object itself
+	ID     FileID            // the object itself
 	From   string            // where the object is now
 
 	Covered bool        // by another place: adds nothing
-	fd      *descriptor // open until Close
+	Fd      *descriptor // open until Close
 }
 
 // A Kind says what commands may make in a writable place.
@@ -76,13 +76,13 @@ type Inputs struct {
 }
 
 // A group of paths that can be read for one reason.
-type group struct {
-	reason string
+type Group struct {
+	Reason string
 	paths  []string
 }
 
 // system is what the operating system is made of.
-var system = []group{
+var System = []Group{
 	{"programs and libraries of the system", []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu/store", "/snap", "/run/current-system"}},
 	{"names of hosts", []string{"/run/systemd/resolve"}},
@@ -92,7 +92,7 @@ var system = []group{
 
 // etc are the files of /etc that programs need and that hold no secret: never
 // shadow, keys or passwords.
-var etc = group{"settings of the system that hold no secret", []string{
+var Etc = Group{"settings of the system that hold no secret", []string{
 	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld.so.preload", "ld-musl-x86_64.path", "ld-musl-aarch64.path",
 	"ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf",
 	"pki/ca-trust", "ca-certificates", "ca-certificates.conf", "crypto-policies",
@@ -107,10 +107,10 @@ var etc = group{"settings of the system that hold no secret", []string{
 }}
 
 // users are the names of users and groups.
-var users = group{"names of users and groups", []string{"passwd", "group"}}
+var Users = Group{"names of users and groups", []string{"passwd", "group"}}
 
 // home are files and directories of HOME that tools look for and that hold no secret.
-var home = []group{
+var home = []Group{
 	{"packages downloaded before", []string{"go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git"}},
 	{"packages of pip install --user", []string{".local/lib/python3*/site-packages"}},
 	{"Rust's toolchains", []string{".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes"}},
@@ -139,16 +139,16 @@ func DefaultPolicy(in Inputs) Policy {
 	if p.Home == "/" || !filepath.IsAbs(p.Home) {
 		p.Home = ""
 	}
-	for _, g := range system {
-		p.read(g.reason, "", g.paths)
+	for _, g := range System {
+		p.read(g.Reason, "", g.paths)
 	}
-	p.read(etc.reason, "/etc", etc.paths)
+	p.read(Etc.Reason, "/etc", Etc.paths)
 	if in.Users {
-		p.read(users.reason, "/etc", users.paths)
+		p.read(Users.Reason, "/etc", Users.paths)
 	}
 	if p.Home != "" {
 		for _, g := range home {
-			p.read(g.reason, p.Home, g.paths)
+			p.read(g.Reason, p.Home, g.paths)
 		}
 	}
 	p.read("--allow-read", "", p.Asked)
@@ -220,7 +220,7 @@ func (p Policy) secret(path string) bool {
 	for _, dir := range p.homes {
 		for _, name := range secrets {
 			name = filepath.Join(dir, name)
-			if below(path, []string{name}) || below(name, []string{path}) {
+			if Below(path, []string{name}) || Below(name, []string{path}) {
 				return true
 			}
 		}
@@ -232,16 +232,16 @@ func (p Policy) secret(path string) bool {
 // absolute path with its links resolved.
 func (p Policy) Allows(path string, write bool) bool {
 	path = filepath.Clean(path)
-	if below(path, p.Write) || below(path, p.Devices) {
+	if Below(path, p.Write) || Below(path, p.Devices) {
 		return true
 	}
-	return !write && below(path, p.Read)
+	return !write && Below(path, p.Read)
 }
 
 // inGit reports whether path lies in a place of git's, where not all is permitted.
-func (p Policy) inGit(path string) bool {
+func (p Policy) InGit(path string) bool {
 	for _, place := range p.Places {
-		if place.Kind != Everything && below(path, []string{place.Real}) {
+		if place.Kind != Everything && Below(path, []string{place.Real}) {
 			return true
 		}
 	}
@@ -249,7 +249,7 @@ func (p Policy) inGit(path string) bool {
 }
 
 // below reports whether path is one of the roots or lies under one.
-func below(path string, roots []string) bool {
+func Below(path string, roots []string) bool {
 	for _, root := range roots {
 		if path == root || root == "/" || strings.HasPrefix(path, root) && path[len(root)] == '/' {
 			return true

@@ -1,4 +1,4 @@
-package confine
+package policy
 
 import (
 	"cmp"
@@ -45,20 +45,20 @@ func (p Policy) Rules() (rules []Rule) {
 
 // DefaultRules are what the default policy names on every machine: ~ is HOME.
 func DefaultRules() (rules []Rule) {
-	add := func(access, dir string, g group) {
+	add := func(access, dir string, g Group) {
 		for i, p := range g.paths {
 			g.paths[i] = path.Join(dir, p)
 		}
-		rules = append(rules, Rule{access, strings.Join(g.paths, " "), g.reason})
+		rules = append(rules, Rule{access, strings.Join(g.paths, " "), g.Reason})
 	}
-	clone := func(g group) group { return group{g.reason, slices.Clone(g.paths)} }
-	for _, g := range system {
+	clone := func(g Group) Group { return Group{g.Reason, slices.Clone(g.paths)} }
+	for _, g := range System {
 		add("read", "", clone(g))
 	}
-	etc := clone(etc)
+	etc := clone(Etc)
 	slices.Sort(etc.paths)
-	rules = append(rules, Rule{"read", "of /etc: " + strings.Join(etc.paths, " "), etc.reason})
-	add("read", "/etc", clone(users))
+	rules = append(rules, Rule{"read", "of /etc: " + strings.Join(etc.paths, " "), etc.Reason})
+	add("read", "/etc", clone(Users))
 	for _, g := range home {
 		add("read", "~", clone(g))
 	}
@@ -71,7 +71,7 @@ func DefaultRules() (rules []Rule) {
 	for _, m := range marks {
 		rules = append(rules, Rule{"read", "beside " + m.file + ": " + strings.Join(m.parts, " "), "known toolchains that programs on PATH belong to"})
 	}
-	add("no", "~", group{"secrets, whatever is on PATH", slices.Clone(secrets)})
-	add("device", "", group{"devices that every program may expect", slices.Clone(defaultDevices)})
+	add("no", "~", Group{"secrets, whatever is on PATH", slices.Clone(secrets)})
+	add("device", "", Group{"devices that every program may expect", slices.Clone(defaultDevices)})
 	return rules
 }

@@ -1,6 +1,7 @@
-package confine
+package hints
 
 import (
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"io/fs"
 	"net"
 	"os"
@@ -16,7 +17,7 @@ func TestExplain(t *testing.T) {
 		"/root": "/root", "/usr": "/usr", "/ws/mine": "/ws/mine", "/home/u/a b": "/home/u/a b",
 	}
 	x := Explainer{
-		Policy:  Policy{Read: []string{"/usr"}, Write: []string{"/ws"}, Devices: []string{"/dev/null"}},
+		Policy:  policy.Policy{Read: []string{"/usr"}, Write: []string{"/ws"}, Devices: []string{"/dev/null"}},
 		Dir:     "/ws",
 		Private: []string{"/private"},
 		Resolve: func(p string) (string, error) {
@@ -79,15 +80,15 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainRefusals(t *testing.T) {
-	var l ledger
-	l.add(Refusal{Command: "curl", What: "connect to 10.0.0.1:443", Permit: permitNetworkFlag})
+	var l Ledger
+	l.Add(Refusal{Command: "curl", What: "connect to 10.0.0.1:443", Permit: PermitNetworkFlag})
 	for range 2 {
-		l.add(Refusal{Command: "mount", What: "mount or administer the system"})
+		l.Add(Refusal{Command: "mount", What: "mount or administer the system"})
 	}
-	l.add(Refusal{What: "connect to /run/engine.sock", Permit: "--allow-write /run/engine.sock"})
-	l.add(Refusal{What: "connect to /run/engine.sock", Permit: "--allow-write /run/engine.sock"})
+	l.Add(Refusal{What: "connect to /run/engine.sock", Permit: "--allow-write /run/engine.sock"})
+	l.Add(Refusal{What: "connect to /run/engine.sock", Permit: "--allow-write /run/engine.sock"})
 	x := Explainer{Resolve: func(p string) (string, error) { return p, nil }}
-	got := x.Explain("dial unix /run/engine.sock: connect: permission denied", l.list()) // told once
+	got := x.Explain("dial unix /run/engine.sock: connect: permission denied", l.List()) // told once
 	want := []string{
 		"blocked by the sandbox: connect to /run/engine.sock (outside the workspace; ask the user to add --allow-write /run/engine.sock to the arguments of perstack-base)",
 		"blocked by the sandbox: mount or administer the system",
@@ -99,14 +100,14 @@ func TestExplainRefusals(t *testing.T) {
 }
 
 func TestExplainIsBounded(t *testing.T) {
-	var l ledger
+	var l Ledger
 	for i := range 10 * maxRefusals {
-		l.add(Refusal{What: strings.Repeat("x", i)})
+		l.Add(Refusal{What: strings.Repeat("x", i)})
 	}
-	if n := len(l.list()); n != maxRefusals {
+	if n := len(l.List()); n != maxRefusals {
 		t.Errorf("%d refusals kept, want %d", n, maxRefusals)
 	}
-	if n := len(Explainer{}.Explain("", l.list())); n != maxExplained {
+	if n := len(Explainer{}.Explain("", l.List())); n != maxExplained {
 		t.Errorf("%d sentences, want %d", n, maxExplained)
 	}
 }
@@ -127,7 +128,7 @@ func FuzzNamedPaths(f *testing.F) {
 
 // TestExplainHidden: where commands see nothing of what they may not reach.
 func TestExplainHidden(t *testing.T) {
-	x := Explainer{Hidden: true, Dir: "/ws", Listens: func(port string) bool { return port == "8080" }, Policy: Policy{Read: []string{"/usr"}, Write: []string{"/ws", "/home/ws"}},
+	x := Explainer{Hidden: true, Dir: "/ws", Listens: func(port string) bool { return port == "8080" }, Policy: policy.Policy{Read: []string{"/usr"}, Write: []string{"/ws", "/home/ws"}},
 		Resolve: func(p string) (string, error) {
 			switch p {
 			case "/etc/passwd", "/etc", "/usr", "/usr/bin/env", "/ws/mine", "/home", "/home/u", "/tmp", "/run/engine.sock":

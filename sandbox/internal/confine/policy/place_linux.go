@@ -1,4 +1,4 @@
-package confine
+package policy
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func (p Policy) Pin() Policy {
 	p.settle()
 	for _, place := range p.Places {
 		if place.Covered {
-			place.fd.close()
+			place.Fd.close()
 		}
 	}
 	return p
@@ -76,14 +76,14 @@ func (p Policy) Changed() (last int64) {
 }
 
 // gitBelow reports whether a writable place of git's lies below dir.
-func (p Policy) gitBelow(dir string) bool {
+func (p Policy) GitBelow(dir string) bool {
 	return slices.ContainsFunc(p.Places, func(place Place) bool {
-		return place.Write && place.Kind != Everything && below(place.Real, []string{dir})
+		return place.Write && place.Kind != Everything && Below(place.Real, []string{dir})
 	})
 }
 
 // withoutGit lets git's places be read only, for kernels that cannot keep links out of them.
-func (p Policy) withoutGit() Policy {
+func (p Policy) WithoutGit() Policy {
 	p.Places = slices.Clone(p.Places)
 	for i := range p.Places {
 		p.Places[i].Write = p.Places[i].Write && p.Places[i].Kind == Everything
@@ -109,10 +109,10 @@ func (p *Policy) refresh() (opened []Place) {
 			continue
 		}
 		if place.stat().Nlink > 0 {
-			place.From, _ = os.Readlink(place.fd.path())
+			place.From, _ = os.Readlink(place.Fd.path())
 			continue
 		}
-		others := slices.DeleteFunc(slices.Clone(p.roots), func(id fileID) bool { return id == place.ID })
+		others := slices.DeleteFunc(slices.Clone(p.roots), func(id FileID) bool { return id == place.ID })
 		again, err := walk(place.Path, others)
 		if err != nil {
 			continue
@@ -132,32 +132,32 @@ func (p Policy) Close() { closeAll(p.Places) }
 
 func closeAll(places []Place) {
 	for _, place := range places {
-		place.fd.close()
+		place.Fd.close()
 	}
 }
 
 // Reach opens a regular file for reading that the host's user owns, if no command
 // can decide what the path leads to.
 func (p Policy) Reach(path string) (*os.File, error) {
-	if below(path, p.Write) {
+	if Below(path, p.Write) {
 		return nil, errWritable
 	}
 	place, err := walk(path, p.roots)
 	if err != nil {
 		return nil, err
 	}
-	defer place.fd.close()
+	defer place.Fd.close()
 	if st := place.stat(); st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
 		return nil, fs.ErrPermission
 	}
-	return os.Open(place.fd.path())
+	return os.Open(place.Fd.path())
 }
 
 // Safe reports whether no command can decide what a directory is.
 func (p Policy) Safe(dir string) bool {
 	place, err := walk(dir, p.roots)
-	place.fd.close()
-	return err == nil && !below(dir, p.Write)
+	place.Fd.close()
+	return err == nil && !Below(dir, p.Write)
 }
 
 // homesOf are the spellings of a directory.
@@ -169,7 +169,7 @@ func homesOf(home string) []string {
 	if err != nil || place.Real == home {
 		return []string{home}
 	}
-	place.fd.close()
+	place.Fd.close()
 	return []string{home, place.Real}
 }
 
@@ -191,7 +191,7 @@ func (p *Policy) pinWrites(names []string) {
 			}
 		}
 		again, err := walk(place.Path, others)
-		again.fd.close()
+		again.Fd.close()
 		if err != nil || again.ID != place.ID {
 			p.drop(place, errWritable)
 			continue
@@ -216,8 +216,8 @@ func (p *Policy) keep(place Place) {
 
 // drop leaves a place out, and takes down when that is because of commands.
 func (p *Policy) drop(place Place, why error) {
-	place.fd.close()
-	place.fd = nil
+	place.Fd.close()
+	place.Fd = nil
 	if errors.Is(why, errWritable) {
 		place.Reason = why.Error()
 		p.Dropped = append(p.Dropped, place)
@@ -231,14 +231,14 @@ func (p *Policy) pinRead(path, reason string) { p.pinWithin(path, "/", reason) }
 // nobody granted: whoever may make links in a directory does not decide what else
 // can be read.
 func (p *Policy) pinWithin(path, dir, reason string) {
-	if below(path, p.Write) {
+	if Below(path, p.Write) {
 		p.drop(Place{Path: path}, errWritable)
 		return
 	}
 	place, err := walk(path, p.roots)
 	place.Reason = reason
 	if place.Real == "/proc" && len(place.Links) > 0 { // each process sees its own
-		place.fd.close()
+		place.Fd.close()
 		p.Places = append(p.Places, Place{Path: path, Real: place.Real, Links: place.Links, Reason: reason, Covered: true})
 		return
 	}
@@ -248,12 +248,12 @@ func (p *Policy) pinWithin(path, dir, reason string) {
 	}
 	asked := slices.Contains(p.Asked, path)
 	switch {
-	case !below(place.Real, []string{dir}) && !p.reads(place.Real):
-		place.fd.close()
+	case !Below(place.Real, []string{dir}) && !p.reads(place.Real):
+		place.Fd.close()
 	case !asked && p.holdsHome(place.Real):
 		p.pinAround(place)
 	case !asked && (p.secret(path) || p.secret(place.Real)):
-		place.fd.close()
+		place.Fd.close()
 	default:
 		p.keep(place)
 	}
@@ -261,12 +261,12 @@ func (p *Policy) pinWithin(path, dir, reason string) {
 
 // holdsHome reports whether HOME is path or lies below it.
 func (p *Policy) holdsHome(path string) bool {
-	return slices.ContainsFunc(p.homes, func(home string) bool { return below(home, []string{path}) })
+	return slices.ContainsFunc(p.homes, func(home string) bool { return Below(home, []string{path}) })
 }
 
 // pinAround grants what a directory of the system holds besides the HOME in it.
 func (p *Policy) pinAround(place Place) {
-	defer place.fd.close()
+	defer place.Fd.close()
 	if slices.Contains(p.homes, place.Real) {
 		return
 	}
@@ -277,7 +277,7 @@ func (p *Policy) pinAround(place Place) {
 
 // list is what the directory holds.
 func (place Place) list() []fs.DirEntry {
-	fd, err := unix.Openat(place.fd.number(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(place.Fd.Number(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
@@ -294,14 +294,14 @@ const maxPrograms = 512
 // installation that it belongs to what programs need.
 func (p *Policy) pinBin(dir string) {
 	place, err := walk(dir, p.roots)
-	if below(dir, p.Write) {
+	if Below(dir, p.Write) {
 		err = errWritable
 	}
 	if err != nil {
 		p.drop(place, err)
 		return
 	}
-	defer place.fd.close()
+	defer place.Fd.close()
 	if p.reads(place.Real) || !place.is(unix.S_IFDIR) {
 		return
 	}
@@ -330,7 +330,7 @@ func (p *Policy) pinProgram(path string) {
 		p.drop(place, err)
 		return
 	}
-	defer place.fd.close()
+	defer place.Fd.close()
 	switch {
 	case !place.is(unix.S_IFREG) || place.stat().Mode&0o111 == 0:
 	case !p.reads(place.Real):
@@ -352,7 +352,7 @@ func (p *Policy) pinInstallation(dir string) {
 		return
 	}
 	place, err := walk(prefix, p.roots)
-	place.fd.close()
+	place.Fd.close()
 	if err != nil || p.holdsHome(place.Real) {
 		return
 	}
@@ -368,7 +368,7 @@ func (p *Policy) marked(dir string) (prefix string, parts []string) {
 	for prefix = filepath.Dir(dir); !slices.Contains(vast, prefix) && !p.holdsHome(prefix); prefix = filepath.Dir(prefix) {
 		for _, m := range marks {
 			if place, err := walk(filepath.Join(prefix, m.file), p.roots); err == nil {
-				place.fd.close()
+				place.Fd.close()
 				return prefix, m.parts
 			}
 		}
@@ -377,7 +377,7 @@ func (p *Policy) marked(dir string) (prefix string, parts []string) {
 }
 
 // written are the writable places, links resolved.
-func (p Policy) written() (paths []string) {
+func (p Policy) Written() (paths []string) {
 	for _, place := range p.Places {
 		if place.Write {
 			paths = append(paths, place.Real)
@@ -387,10 +387,10 @@ func (p Policy) written() (paths []string) {
 }
 
 // reads reports whether path may be read already.
-func (p *Policy) reads(path string) bool { return below(path, p.Read) || below(path, p.Write) }
+func (p *Policy) reads(path string) bool { return Below(path, p.Read) || Below(path, p.Write) }
 
 func (place Place) stat() (st unix.Stat_t) {
-	_ = unix.Fstat(place.fd.number(), &st)
+	_ = unix.Fstat(place.Fd.Number(), &st)
 	return st
 }
 
@@ -402,7 +402,7 @@ func (p *Policy) settle() {
 	var read, write []string
 	for i := range p.Places {
 		place := &p.Places[i]
-		if place.Covered = place.Covered || !place.Write && below(place.Real, read) || below(place.Real, write); place.Covered {
+		if place.Covered = place.Covered || !place.Write && Below(place.Real, read) || Below(place.Real, write); place.Covered {
 			continue
 		}
 		if read = append(read, place.Real); place.Write {

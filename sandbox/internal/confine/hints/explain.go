@@ -1,8 +1,9 @@
-package confine
+package hints
 
 import (
 	"cmp"
 	"errors"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"io/fs"
 	"net/netip"
 	"path/filepath"
@@ -18,7 +19,7 @@ const maxExplained = 3
 // An Explainer turns what the sandbox refused a command into sentences for a model,
 // which cannot restart its server, but can ask its user to.
 type Explainer struct {
-	Policy Policy
+	Policy policy.Policy
 	Dir    string // where the command ran
 	// Resolve follows the links of a path and fails when nothing is there, as
 	// filepath.EvalSymlinks does.
@@ -103,13 +104,13 @@ func (x Explainer) hidden(line string, say func(string)) {
 	case x.Policy.Network:
 	case x.Refuses != nil && unreachable.MatchString(line): // see unreached
 	case unreachable.MatchString(line):
-		say(sentence("reach the network", permitNetworkFlag))
+		say(sentence("reach the network", PermitNetworkFlag))
 	case at != nil && x.Listens != nil && x.Listens(at[1]+at[2]):
-		permit := permitNetworkFlag
+		permit := PermitNetworkFlag
 		if x.Refuses != nil {
-			permit = permitElsewhere
+			permit = PermitElsewhere
 		}
-		say(sentence("connect to 127.0.0.1:"+at[1]+at[2]+outsideListener, permit))
+		say(sentence("connect to 127.0.0.1:"+at[1]+at[2]+OutsideListener, permit))
 	}
 	switch {
 	case frozen.MatchString(line):
@@ -173,7 +174,7 @@ func (x Explainer) unseen(dir string) bool {
 	if err != nil || real == "/tmp" || x.Policy.Allows(real, false) {
 		return false
 	}
-	within := func(path string) bool { return below(path, []string{real}) }
+	within := func(path string) bool { return policy.Below(path, []string{real}) }
 	return !slices.ContainsFunc(x.Policy.Read, within) && !slices.ContainsFunc(x.Policy.Write, within)
 }
 
@@ -187,13 +188,13 @@ func sentence(what, permit string) string {
 	}
 	why := "outside the workspace"
 	switch permit {
-	case permitElsewhere:
+	case PermitElsewhere:
 		return s + " (under the rules of --network loopback is the session's own; ask the user to let that server listen on another address of the machine, and to name that in --network)"
 	case permitRule:
 		return s + " (ask the user to add " + permit + ")"
-	case permitNetworkFlag:
+	case PermitNetworkFlag:
 		why = "the network is closed"
-	case permitNamespacesFlag:
+	case PermitNamespacesFlag:
 		why = "the machine's are not the session's own"
 	}
 	return s + " (" + why + "; ask the user to add " + permit + " to the arguments of perstack-base)"
@@ -288,11 +289,11 @@ func (x Explainer) file(path string, tried access) string {
 		real = filepath.Join(dir, filepath.Base(path))
 	}
 	switch {
-	case x.Policy.Allows(real, true) && !x.Policy.inGit(real):
+	case x.Policy.Allows(real, true) && !x.Policy.InGit(real):
 		return ""
-	case below(real, x.Private):
+	case policy.Below(real, x.Private):
 		return sentence("change "+path+", which is read only: write in the workspace, $TMPDIR or $HOME", "")
-	case x.Policy.Repository != "" && tried != toRead && below(real, []string{x.Policy.Repository}):
+	case x.Policy.Repository != "" && tried != toRead && policy.Below(real, []string{x.Policy.Repository}):
 		return sentence("change "+path+": of the repository outside the workspace only new commits, branches and objects can be written, and no links; "+
 			"ask the user to run this git command outside (deleting and renaming branches, packing and settings need that)", "")
 	case errors.Is(err, fs.ErrNotExist): // it was to be made; that right is its directory's

@@ -1,13 +1,13 @@
 //go:build !linux
 
-package confine
+package policy
 
 import (
 	"io/fs"
 	"os"
 )
 
-type fileID struct{}
+type FileID struct{}
 
 type descriptor struct{}
 

@@ -1,4 +1,4 @@
-package confine
+package policy
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 )
 
 // A fileID is what the kernel knows an object by, as long as somebody has it open.
-type fileID struct{ Dev, Ino uint64 }
+type FileID struct{ Dev, Ino uint64 }
 
 // A descriptor holds an object, whatever happens to its names: O_PATH.
 type descriptor struct{ file *os.File }
 
-func (d *descriptor) number() int { return int(d.file.Fd()) }
+func (d *descriptor) Number() int { return int(d.file.Fd()) }
 
 // path names the object wherever it was moved.
-func (d *descriptor) path() string { return "/proc/self/fd/" + strconv.Itoa(d.number()) }
+func (d *descriptor) path() string { return "/proc/self/fd/" + strconv.Itoa(d.Number()) }
 
 func (d *descriptor) close() {
 	if d != nil {
@@ -35,7 +35,7 @@ var errWritable = errors.New("lies in a directory that commands can write: no li
 // A walker opens paths one component at a time, following links, and goes
 // nowhere through one of the barriers.
 type walker struct {
-	barriers []fileID
+	barriers []FileID
 	place    Place
 	at       int // descriptor of where it is
 	isDir    bool
@@ -46,7 +46,7 @@ const maxLinks = 40
 
 // walk opens a path. The caller closes the place's descriptor. What was met on
 // the way is told also when it fails.
-func walk(path string, barriers []fileID) (Place, error) {
+func walk(path string, barriers []FileID) (Place, error) {
 	w := walker{barriers: barriers, at: -1, place: Place{Path: path, Links: map[string]string{}}}
 	err := w.restart()
 	for rest := strings.Split(path, "/"); err == nil && len(rest) > 0; {
@@ -63,7 +63,7 @@ func walk(path string, barriers []fileID) (Place, error) {
 		}
 		return w.place, err
 	}
-	w.place.fd = &descriptor{os.NewFile(uintptr(w.at), w.place.Real)}
+	w.place.Fd = &descriptor{os.NewFile(uintptr(w.at), w.place.Real)}
 	return w.place, nil
 }
 
@@ -88,14 +88,14 @@ func (w *walker) enter(fd int) error {
 		return err
 	}
 	w.isDir = st.Mode&unix.S_IFMT == unix.S_IFDIR
-	w.place.ID = idOf(&st)
+	w.place.ID = IdOf(&st)
 	if slices.Contains(w.barriers, w.place.ID) {
 		return errWritable
 	}
 	return nil
 }
 
-func idOf(st *unix.Stat_t) fileID { return fileID{uint64(st.Dev), st.Ino} }
+func IdOf(st *unix.Stat_t) FileID { return FileID{uint64(st.Dev), st.Ino} }
 
 // step goes to a name in the directory where it is, or returns the target of
 // the link that bears it.

@@ -1,4 +1,4 @@
-package confine
+package policy
 
 import (
 	"path/filepath"
@@ -13,7 +13,7 @@ func FuzzBelow(f *testing.F) {
 		path, root = filepath.Clean("/"+path), filepath.Clean("/"+root)
 		rel, err := filepath.Rel(root, path)
 		want := err == nil && filepath.IsLocal(rel)
-		if got := below(path, []string{root}); got != want {
+		if got := Below(path, []string{root}); got != want {
 			t.Errorf("below(%q, %q) = %v", path, root, got)
 		}
 	})

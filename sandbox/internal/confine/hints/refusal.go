@@ -1,4 +1,4 @@
-package confine
+package hints
 
 import (
 	"sort"
@@ -14,28 +14,28 @@ type Refusal struct {
 }
 
 // permitNetworkFlag is what permits refusals that concern the network.
-const permitNetworkFlag = "--network allow"
+const PermitNetworkFlag = "--network allow"
 
 // permitRule is what permits an address where rules say which can be reached.
 const permitRule = "it to --network in the arguments of perstack-base"
 
 // permitElsewhere is what permits a server of the machine's loopback where rules say
 // what can be reached.
-const permitElsewhere = "loopback"
+const PermitElsewhere = "loopback"
 
 // permitNamespacesFlag is what permits what a session has of its own in namespaces.
-const permitNamespacesFlag = "--sandbox isolate"
+const PermitNamespacesFlag = "--sandbox isolate"
 
 // maxRefusals bounds how many different refusals are remembered for a command.
 const maxRefusals = 64
 
 // A ledger counts refusals. It is safe for concurrent use.
-type ledger struct {
+type Ledger struct {
 	mu     sync.Mutex
 	counts map[Refusal]int // by a Refusal with Count 0
 }
 
-func (l *ledger) add(r Refusal) {
+func (l *Ledger) Add(r Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.counts == nil {
@@ -47,7 +47,7 @@ func (l *ledger) add(r Refusal) {
 }
 
 // list returns the refusals, most frequent first.
-func (l *ledger) list() []Refusal {
+func (l *Ledger) List() []Refusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make([]Refusal, 0, len(l.counts))

@@ -1,4 +1,4 @@
-package confine
+package policy
 
 import (
 	"cmp"
@@ -203,7 +203,7 @@ func TestPolicyMeansWhatWasFound(t *testing.T) {
 	must(os.Symlink(filepath.Join(m.home, ".ssh"), filepath.Join(m.dir, "tool/bin")))
 	later, release := p.With(nil, nil, "")
 	defer release()
-	ids := map[fileID]Place{}
+	ids := map[FileID]Place{}
 	for _, place := range later.Places {
 		if !place.Covered {
 			ids[place.ID] = place
@@ -215,15 +215,15 @@ func TestPolicyMeansWhatWasFound(t *testing.T) {
 		if got, ok := ids[place.ID]; ok != want || ok && cmp.Or(got.From, got.Real) != place.Real {
 			t.Errorf("%s: granted %v, from %q", name, ok, got.From)
 		}
-		place.fd.close()
+		place.Fd.close()
 	}
 }
 
 func TestHomeBelowTheSystem(t *testing.T) {
 	m := newMachine(t, "home/.bashrc", "beside/x")
-	old := system
-	defer func() { system = old }()
-	system = []group{{"system", []string{m.dir}}}
+	old := System
+	defer func() { System = old }()
+	System = []Group{{"system", []string{m.dir}}}
 	m.check(t, m.policy(t, "", "", ""), "beside/x home/ws/f", "home/.bashrc home/.ssh/id_rsa")
 }
 

@@ -1,4 +1,4 @@
-package confine
+package hints
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 )
 
 // outsideListener tells of a port which server it belongs to.
-const outsideListener = ", where a server outside the session listens"
+const OutsideListener = ", where a server outside the session listens"
 
 // ListensOnLoopback reports whether a server of this machine, as we see it, listens
 // on a port of loopback or of all addresses.

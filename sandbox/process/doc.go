@@ -1,0 +1,13 @@
+// Package process runs commands: each in its own process tree, with bounded output and a
+// deadline, confined by the kernel as far as that can, and ended with all that it started.
+//
+// Start with [NewCommands], and [Commands.NewShell] for a session. [Shell.Run] runs a
+// [Command] to its end; [Shell.Start] starts one that outlives its call (running.go,
+// registry.go). shell.go shows the way of a command: it is admitted, given an
+// environment (env.go, equip.go) and a private directory (sessiondir.go), confined
+// (confine.go decides how, session.go holds the cage), started (tree.go), followed to its
+// end, and told what was refused.
+//
+// Where commands run in containers (away.go) a Shell hands them to the same engine inside
+// (runner.go), by the protocol of internal/remote.
+package process

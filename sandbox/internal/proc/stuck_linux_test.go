@@ -78,14 +78,14 @@ func TestStuckForkIsTriedAgain(t *testing.T) {
 }
 
 // TestSignalWhileStopped: a signal that comes before a program's first instruction is for
-// the program.
+// the program. It is one that nohup leaves alone.
 func TestSignalWhileStopped(t *testing.T) {
 	for range 300 {
 		pid, err := Start(func() (int, error) {
 			return someBounds.Start(func(stopped bool) (int, error) {
 				pid, err := forking(os.Stderr, "/bin/sleep", "1005")(stopped)
 				if err == nil {
-					err = Signal(pid, unix.SIGHUP)
+					err = Signal(pid, unix.SIGTERM)
 				}
 				return pid, err
 			})
@@ -93,7 +93,7 @@ func TestSignalWhileStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, err := Wait(pid); err != nil || status.Signal() != unix.SIGHUP {
+		if status, err := Wait(pid); err != nil || status.Signal() != unix.SIGTERM {
 			t.Fatalf("%v %v", status, err)
 		}
 	}

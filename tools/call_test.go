@@ -157,7 +157,7 @@ func TestLogsHoldNoArguments(t *testing.T) {
 		"wrapped":   {fmt.Errorf("writing %s: %w", canary, full), "*fmt.wrapError > *fs.PathError > no space left on device"},
 		"joined":    {errors.Join(errors.New(canary), full), "*errors.joinError > no space left on device"},
 		"text":      {errors.New(canary + " went wrong"), "*errors.errorString"},
-		"command":   {&process.StartError{Command: canary, What: canary, Err: syscall.EIO}, "*sandbox.StartError > input/output error"},
+		"command":   {&process.StartError{Command: canary, What: canary, Err: syscall.EIO}, "*process.StartError > input/output error"},
 		"file":      {&sandbox.PathError{Path: canary, Err: errors.New(canary)}, "*sandbox.PathError > *errors.errorString"},
 		"link":      {&os.LinkError{Op: "rename", Old: canary, New: canary, Err: syscall.EXDEV}, "*os.LinkError > invalid cross-device link"},
 		"inside":    {Errorf(Internal, "", "%s", canary), ""},

@@ -219,9 +219,9 @@ func TestEngineThatHangs(t *testing.T) {
 			engine := filepath.Join(home, "engine")
 			script := fmt.Sprintf(`#!/bin/sh
 case $1 in
-%s) sleep 600 & echo $! > %s/pid; wait;;
+%s) sleep 600 & echo $! > %[2]s/new; mv %[2]s/new %[2]s/pid; wait;;
 --version) echo Docker version 1;;
-info) echo linux %s;;
+info) echo linux %[3]s;;
 esac
 `, at, home, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH])
 			if err := os.WriteFile(engine, []byte(script), 0o700); err != nil {

@@ -191,7 +191,7 @@ func TestPlainUser(t *testing.T) {
 	must(t, err)
 	copied := filepath.Join(dir, "confine.test")
 	must(t, os.WriteFile(copied, bin, 0o755))
-	cmd := exec.Command(copied, "-test.v", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile|TestCell")
+	cmd := exec.Command(copied, "-test.v", "-test.short", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile|TestCell")
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 	cmd.Dir = dir
 	cmd.SysProcAttr = &unix.SysProcAttr{Credential: credential(nobody)}

@@ -254,7 +254,7 @@ func (e *engine) one(t *testing.T, dir string) string {
 // none waits until there is no container for dir any more.
 func (e *engine) none(t *testing.T, dir string) {
 	t.Helper()
-	for deadline := time.Now().Add(hangGuard); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * hangGuard); ; time.Sleep(100 * time.Millisecond) {
 		ids := e.containers(t, dir)
 		if len(ids) == 0 {
 			return

@@ -88,6 +88,7 @@ print("answer", answer[3] & 15, "from outside" if answer[2] & 4 else "from here"
 // TestNetworkByName: real programs reach what rules name, and nothing else; what is
 // refused they would reach with the network open.
 func TestNetworkByName(t *testing.T) {
+	t.Parallel()
 	if elsewhere(t) {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 // TestPackagesByName: package managers get what they want from the machine's own
 // registries by name, with nothing else permitted; without the name they are told.
 func TestPackagesByName(t *testing.T) {
+	t.Parallel()
 	for _, p := range []struct {
 		program, registry, line, made string
 	}{

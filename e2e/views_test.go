@@ -12,6 +12,7 @@ const viewCases = 49
 // TestViews shows the views in a real browser, by the library that hosts are made of:
 // what real calls answer and what is hostile. Nothing of it runs, hides or leaves.
 func TestViews(t *testing.T) {
+	t.Parallel()
 	nodeDir(t)
 	browser := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

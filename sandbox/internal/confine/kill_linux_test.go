@@ -46,7 +46,7 @@ func (p place) isUp() bool { _, err := os.Stat(filepath.Join(p.ws, "up")); retur
 // eventually waits for a condition to hold, with a bound for a hang only.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for range 2000 {
+	for range 6000 { // a minute: others may have the machine
 		if holds() {
 			return
 		}

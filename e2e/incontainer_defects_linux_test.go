@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -98,22 +100,27 @@ func durationIsTrue(t *testing.T, e *engine) {
 	}
 }
 
-// knowsLimits tells whether the binary has the flags of limits.
-func knowsLimits(t *testing.T) bool {
-	_, complaint, _ := cli(t, workspace(t), nil, "serve", "--max-memory", "64M", "--help")
-	return !strings.Contains(complaint, "unknown flag")
+// moreThanAsked is how many processes more than commands may have doctor says that a
+// container may, for what runs them.
+func moreThanAsked(t *testing.T, e *engine, limits []string) int {
+	t.Helper()
+	out, complaint, code := cli(t, workspace(t), nil, append([]string{"doctor", "--container", busyboxImage, "--container-engine", e.path}, limits...)...)
+	found := regexp.MustCompile(`--max-processes 60 is kept exactly.* may have (\d+) more`).FindStringSubmatch(out)
+	if code != 0 || found == nil {
+		t.Fatalf("doctor: exit code %d, %s %s", code, out, complaint)
+	}
+	n, _ := strconv.Atoi(found[1])
+	return n
 }
 
 func limitsAreKept(t *testing.T, e *engine) {
-	if !knowsLimits(t) {
-		t.Skip("this binary has no --max-memory")
-	}
+	limits := []string{"--max-memory", "64M", "--max-processes", "60", "--max-cpus", "1"}
 	dir := workspace(t)
-	c := e.start(t, dir, busyboxImage, "--max-memory", "64M", "--max-processes", "60", "--max-cpus", "1")
+	c := e.start(t, dir, busyboxImage, limits...)
 	c.said("true")
 	id := e.one(t, dir)
 	for format, want := range map[string]string{
-		"{{.HostConfig.Memory}}": fmt.Sprint(64 << 20), "{{.HostConfig.PidsLimit}}": "188", "{{.HostConfig.NanoCpus}}": fmt.Sprint(int(1e9)),
+		"{{.HostConfig.Memory}}": fmt.Sprint(64 << 20), "{{.HostConfig.PidsLimit}}": fmt.Sprint(60 + moreThanAsked(t, e, limits)), "{{.HostConfig.NanoCpus}}": fmt.Sprint(int(1e9)),
 	} {
 		if got := e.inspect(t, id, format); got != want {
 			t.Errorf("%s is %s, want %s", format, got, want)

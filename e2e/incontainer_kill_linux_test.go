@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -322,9 +321,6 @@ func TestInContainerRefusals(t *testing.T) {
 		{[]string{"--container", "--privileged", "--container-engine", e.path}, "not the name of an image"},
 		{[]string{"--container", busyboxImage, "--container-engine", e.path, "--allow-read", "/proc"}, "a container has its own"},
 	} {
-		if slices.Contains(start.flags, "--max-memory") && !knowsLimits(t) {
-			continue
-		}
 		_, stderr, code := cli(t, dir, nil, append([]string{"serve"}, start.flags...)...)
 		if code != 2 || !strings.Contains(stderr, start.want) {
 			t.Errorf("%v: exit code %d, %s", start.flags, code, stderr)

@@ -58,7 +58,7 @@ func (e *Env) Write(ctx context.Context, name string, data []byte) (files.Path, 
 	return at, err
 }
 
-// Edit edits a file as [sandbox.FS.Edit] does, and shows what has changed.
+// Edit edits a file as [files.FS.Edit] does, and shows what has changed.
 func (e *Env) Edit(ctx context.Context, name string, edit func(old []byte) ([]byte, error)) (files.Path, error) {
 	if !ShowsChanges(ctx) {
 		return e.Files.Edit(name, edit)

@@ -25,13 +25,14 @@ type containerFindings struct {
 	Rules     []string                 `json:"rules,omitempty"`
 	Withheld  []string                 `json:"withheld"`
 	LeftOut   []string                 `json:"leftOut"`
+	Limits    []process.Kept           `json:"limits"` // of what commands use together, and what keeps them
 	Remedies  []string                 `json:"remedies,omitempty"`
 }
 
 // examineContainer tries a container out.
 func examineContainer(cmd *cobra.Command, s *server.Server, o *options, asJSON bool) error {
 	found := containerFindings{Workspace: s.Workspace(), Image: o.container.Image, Network: networkMode(o.network), Rules: o.network.Rules(),
-		Withheld: append([]string{}, s.Commands().Withheld()...), LeftOut: append([]string{}, s.Commands().LeftOut()...)}
+		Withheld: append([]string{}, s.Commands().Withheld()...), LeftOut: append([]string{}, s.Commands().LeftOut()...), Limits: s.Commands().Kept()}
 	status, err := s.Commands().TryContainer(cmd.Context())
 	if err == nil {
 		found.Container = &status
@@ -83,6 +84,9 @@ func (f containerFindings) print(w io.Writer) error {
 	}
 	fmt.Fprintf(tw, "withheld variables\t%s\n", listed(f.Withheld))
 	fmt.Fprintf(tw, "withheld settings\t%s\n", listed(f.LeftOut))
+	for _, k := range f.Limits {
+		fmt.Fprintf(tw, "limit\t%s\n", limited(k))
+	}
 	for _, remedy := range f.Remedies {
 		fmt.Fprintf(tw, "to do\t%s\n", remedy)
 	}

@@ -3,12 +3,13 @@ package process
 import (
 	"errors"
 	"fmt"
-	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 )
 
 // The attacks of a command that replaces names which the server, or the policy,

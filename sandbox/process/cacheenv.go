@@ -1,11 +1,12 @@
 package process
 
 import (
-	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
 // cacheVars are the variables that lead tools into the cache, with the directory of
@@ -34,16 +35,16 @@ var cacheVars = []struct {
 
 // cacheEnv returns env with the variables that lead tools into the cache. One of the
 // host's stays where commands may write there.
-func cacheEnv(cache string, env []string, cfg Config) []string {
+func cacheEnv(cache string, env []string, h Host) []string {
 	set := map[string]string{}
 	for _, v := range cacheVars {
-		if v.downloads && cfg.Network.Closed() || writableValue(env, v.name, cfg) {
+		if v.downloads && h.Network.Closed() || writableValue(env, v.name, h.Writable) {
 			continue
 		}
 		set[v.name] = filepath.Join(cache, v.dir)
 	}
 	home, _ := getenv(env, "HOME")
-	if cfg.Network.Closed() {
+	if h.Network.Closed() {
 		offlineNPM(cache, home, env, set)
 	} else if _, ours := set["GOMODCACHE"]; ours {
 		goProxy(home, env, set)
@@ -51,9 +52,9 @@ func cacheEnv(cache string, env []string, cfg Config) []string {
 	return mergeEnv(env, set)
 }
 
-func writableValue(env []string, name string, cfg Config) bool {
+func writableValue(env []string, name string, writable []string) bool {
 	value, ok := getenv(env, name)
-	return ok && slices.ContainsFunc(append([]string{cfg.Dir}, cfg.AllowWrite...), func(top string) bool {
+	return ok && slices.ContainsFunc(writable, func(top string) bool {
 		return strings.HasPrefix(disk.WithSeparator(filepath.Clean(value)), disk.WithSeparator(top))
 	})
 }

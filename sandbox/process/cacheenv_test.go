@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
 // TestCacheVariables: tools are led into the cache, but for where the host's own
@@ -17,15 +18,15 @@ func TestCacheVariables(t *testing.T) {
 	filetest.Put(t, filepath.Join(home, ".npm/_cacache/content-v2/x"), "")
 	cache := t.TempDir()
 	host := []string{"HOME=" + home, "GOCACHE=/own/cache", "PIP_CACHE_DIR=/elsewhere"}
-	value := func(cfg Config, name string) string {
+	value := func(cfg Host, name string) string {
 		v, _ := getenv(cacheEnv(cache, host, cfg), name)
 		return v
 	}
-	closed := Config{Dir: "/w", AllowWrite: []string{"/own"}}
+	closed := Host{Writable: []string{"/w", "/own"}}
 	open := closed
-	open.Network = OpenNetwork
+	open.Network = network.Everything
 	for _, want := range []struct {
-		cfg         Config
+		cfg         Host
 		name, value string
 	}{
 		{closed, "GOCACHE", "/own/cache"},

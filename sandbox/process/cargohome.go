@@ -38,7 +38,7 @@ func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[strin
 			packages = filepath.Join(d.cache, "cargo")
 		}
 	}
-	if writableValue(env, "CARGO_HOME", c.cfg) {
+	if writableValue(env, "CARGO_HOME", c.cfg.host().Writable) {
 		return nil
 	}
 	for _, part := range []string{"registry", "git"} {

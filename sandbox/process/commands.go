@@ -33,6 +33,11 @@ type Config struct {
 	inside *inside // of a runner; nil outside of containers
 }
 
+// host is what decides the environment of commands.
+func (cfg Config) host() Host {
+	return Host{Env: cfg.Env, Pass: cfg.PassEnv, Network: cfg.Network, Writable: append([]string{cfg.Dir}, cfg.AllowWrite...)}
+}
+
 // Commands is the part that all sessions of one server share.
 type Commands struct {
 	cfg     Config
@@ -76,12 +81,12 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
 	c.confinement = &confinement{cfg: cfg, cache: c.cache}
-	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(insideEnv(cfg)) })
-	free := sync.OnceValue(func() []string { return hostEnv(cfg, false) })
+	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(insideEnv(cfg.host())) })
+	free := sync.OnceValue(func() []string { return hostEnv(cfg.host(), false) })
 	confined := sync.OnceValue(func() []string {
-		return c.confinement.repositoryEnv(hostEnv(cfg, true))
+		return c.confinement.repositoryEnv(hostEnv(cfg.host(), true))
 	})
-	away := sync.OnceValue(func() []string { return hostEnv(cfg, true) })
+	away := sync.OnceValue(func() []string { return hostEnv(cfg.host(), true) })
 	c.env = func() []string {
 		if cfg.inside != nil {
 			return within()

@@ -355,7 +355,7 @@ func (c *Commands) Rules() string {
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
 	}
-	rules += c.cfg.Network.sentence()
+	rules += c.cfg.Network.Sentence()
 	if !c.cfg.Sandbox.proof() && !confine.Offered() {
 		rules += " Keep to this also where the kernel of this machine cannot enforce it."
 	}

@@ -50,5 +50,5 @@ func (f *fleet) rules() string {
 	if extra := append(append([]string{}, cfg.AllowRead...), cfg.AllowWrite...); len(extra) > 0 {
 		rules += " It has besides " + strings.Join(extra, ", ") + "."
 	}
-	return rules + strings.ReplaceAll(cfg.Network.sentence(), "servers on this machine that", "servers that")
+	return rules + strings.ReplaceAll(cfg.Network.Sentence(), "servers on this machine that", "servers that")
 }

@@ -8,7 +8,17 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
+
+// A Host is the machine as far as it decides what environment commands get.
+type Host struct {
+	Env      []string       // the server's
+	Pass     []string       // shell patterns of names that are passed on although they look secret
+	Network  network.Access // what of the network commands may use
+	Writable []string       // where commands may write
+}
 
 // FilterEnv returns env without the variables that commands do not get.
 func FilterEnv(env, pass []string) []string {
@@ -73,9 +83,9 @@ func addMissing(env, more []string) []string {
 }
 
 // hostEnv is the environment that every command of a server starts from.
-func hostEnv(cfg Config, confined bool) []string {
-	base := FilterEnv(cfg.Env, cfg.PassEnv)
-	if confined && !cfg.Network.Open() {
+func hostEnv(h Host, confined bool) []string {
+	base := FilterEnv(h.Env, h.Pass)
+	if confined && !h.Network.Open() {
 		base = withoutProxies(base)
 	}
 	base = addUser(base)
@@ -85,11 +95,11 @@ func hostEnv(cfg Config, confined bool) []string {
 		}
 	}
 	if confined { // HOME is private then
-		base = addToolHomes(base, !cfg.Network.Closed())
+		base = addToolHomes(base, !h.Network.Closed())
 		switch {
-		case cfg.Network.Closed():
+		case h.Network.Closed():
 			base = addMissing(base, noNetwork)
-		case !cfg.Network.Open():
+		case !h.Network.Open():
 			base = addMissing(base, fewRetries)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
 func TestFilterEnv(t *testing.T) {
@@ -75,27 +77,27 @@ func TestFilterEnv(t *testing.T) {
 
 func TestHostEnv(t *testing.T) {
 	home := t.TempDir()
-	env := hostEnv(Config{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
+	env := hostEnv(Host{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
 	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh"}
 	if want = append(want, noNetwork...); !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
 	}
-	env = hostEnv(Config{Env: []string{"HOME=/none", "NPM_CONFIG_AUDIT=true", "PIP_RETRIES=3"}}, true)
+	env = hostEnv(Host{Env: []string{"HOME=/none", "NPM_CONFIG_AUDIT=true", "PIP_RETRIES=3"}}, true)
 	if got := strings.Join(env, " "); strings.Contains(got, "npm_config_audit") || strings.Contains(got, "PIP_RETRIES=0") || !strings.Contains(got, "CARGO_NET_RETRY=0") {
 		t.Errorf("what the host sets must stay: %s", got)
 	}
-	if env := hostEnv(Config{Network: OpenNetwork}, true); slices.Contains(env, "PIP_RETRIES=0") {
+	if env := hostEnv(Host{Network: network.Everything}, true); slices.Contains(env, "PIP_RETRIES=0") {
 		t.Error("there is a network")
 	}
-	named, err := ParseNetwork("registry.example")
+	named, err := network.ParseAccess("registry.example")
 	if err != nil {
 		t.Fatal(err)
 	}
-	env = hostEnv(Config{Env: []string{"PIP_RETRIES=3"}, Network: named}, true)
+	env = hostEnv(Host{Env: []string{"PIP_RETRIES=3"}, Network: named}, true)
 	if got := strings.Join(env, " "); !strings.Contains(got, "npm_config_fetch_retry_mintimeout=200") || strings.Contains(got, "PIP_RETRIES=2") {
 		t.Errorf("with a network by name: %s", got)
 	}
-	if env := hostEnv(Config{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {
+	if env := hostEnv(Host{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {
 		t.Errorf("got %q", env)
 	}
 }

@@ -35,7 +35,7 @@ func (c *Commands) equip(d *sessionDir, env []string) []string {
 	env = mergeEnv(env, set)
 	if cache := c.cache(); cache != nil {
 		d.cache = cache.Dir()
-		env = cacheEnv(cache.Dir(), env, c.cfg)
+		env = cacheEnv(cache.Dir(), env, c.cfg.host())
 	}
 	return mergeEnv(env, c.cargoHome(d, home, env))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
@@ -48,16 +47,6 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	return cfg, errors.Join(json.Unmarshal(h.Limits, &cfg.Limits), json.Unmarshal(h.Quota, &cfg.Quota))
 }
 
-// withoutEnginesProxies takes out the proxies that engines add to an image's
-// environment: those that lead around the rules for the network, and those that
-// tell a password.
-func withoutEnginesProxies(env []string, network Network) []string {
-	return slices.DeleteFunc(env, func(entry string) bool {
-		name, value, _ := strings.Cut(entry, "=")
-		return proxyName.MatchString(name) && (!network.Open() || passwordInURL.MatchString(value))
-	})
-}
-
 // equip fills the HOME of a session and returns the environment that leads tools to
 // the cache. What the image says of that stays.
 func (in *inside) equip(d *sessionDir, env []string) []string {
@@ -70,38 +59,6 @@ func (in *inside) equip(d *sessionDir, env []string) []string {
 	}
 	for _, v := range cacheVars {
 		env = addMissing(env, []string{v.name + "=" + filepath.Join(in.cache, v.dir)})
-	}
-	return env
-}
-
-// hostVariables are those of the host's that commands in a container get: what
-// names no path there, for it would be another one in the container.
-func hostVariables(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		name, value, _ := strings.Cut(entry, "=")
-		return slices.Contains(hostsOwn, name) || namesPath(value)
-	})
-}
-
-// hostsOwn are variables that say something of the host, whatever their value.
-var hostsOwn = []string{"PATH", "HOME", "PWD", "OLDPWD", "SHELL", "SHLVL", "_", "HOSTNAME", "HOST", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST", "CONTAINER_HOST"}
-
-// namesPath reports whether a value, or what is between signs that separate values,
-// begins as an absolute path or in the home directory. A URL names none, but for file:.
-func namesPath(value string) bool {
-	for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(":;,= \t\n\"'", r) }) {
-		if strings.HasPrefix(part, "~") || strings.HasPrefix(part, "/") && (!strings.HasPrefix(part, "//") || strings.HasPrefix(part, "///")) {
-			return true
-		}
-	}
-	return false
-}
-
-// insideEnv is what the environment of every command of a runner starts from.
-func insideEnv(cfg Config) []string {
-	env := addUser(slices.Clone(cfg.Env))
-	if cfg.Network.Closed() {
-		env = addMissing(env, noNetwork)
 	}
 	return env
 }

@@ -8,6 +8,14 @@ import (
 	"strings"
 )
 
+// Why a name means no program.
+var (
+	// NoProgram: there is none.
+	NoProgram = errors.New("was not found")
+	// NotExecutable: it is a directory or may not be executed.
+	NotExecutable = errors.New("is not executable")
+)
+
 // defaultPath is searched when the environment has no PATH at all, as execvp does.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
@@ -21,7 +29,7 @@ func lookup(name, dir, path string) (string, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		return program(filepath.Join(dir, name))
 	}
-	found := ErrNoProgram
+	found := NoProgram
 	for _, entry := range strings.Split(path, string(filepath.ListSeparator)) {
 		if !filepath.IsAbs(entry) {
 			entry = filepath.Join(dir, entry)
@@ -29,7 +37,7 @@ func lookup(name, dir, path string) (string, error) {
 		switch full, err := program(filepath.Join(entry, name)); {
 		case err == nil:
 			return full, nil
-		case errors.Is(err, ErrNotExecutable) && exists(full): // an entry that may not be searched holds nothing
+		case errors.Is(err, NotExecutable) && exists(full): // an entry that may not be searched holds nothing
 			found = err
 		}
 	}
@@ -39,7 +47,7 @@ func lookup(name, dir, path string) (string, error) {
 // program finds the file that a path of a program means.
 func program(path string) (full string, err error) {
 	for _, full = range candidates(path) {
-		if err = executable(full); !errors.Is(err, ErrNoProgram) {
+		if err = executable(full); !errors.Is(err, NoProgram) {
 			break
 		}
 	}
@@ -51,11 +59,11 @@ func executable(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return ErrNotExecutable
+		return NotExecutable
 	case err != nil:
-		return ErrNoProgram
+		return NoProgram
 	case info.IsDir() || !mayExecute(file):
-		return ErrNotExecutable
+		return NotExecutable
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package process
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // A Part is the output of a running command from one position to another, which
 // count from its beginning.
@@ -82,3 +85,6 @@ func (p *pace) keep(n int) {
 	time.Sleep(paceTime - time.Since(p.began))
 	p.began, p.bytes = time.Now(), 0
 }
+
+// buffers are what pipes are emptied into: as large as a pipe is.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}

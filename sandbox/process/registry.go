@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"github.com/perstack-ai/perstack-base/sandbox"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
 )
 
 // A registry holds the commands that somebody started and can come back to.

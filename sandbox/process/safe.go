@@ -23,3 +23,8 @@ func (s *Shell) SafeProgram(name, path string) string {
 	}
 	return ""
 }
+
+// Unset is a script for bash and zsh that takes the variables away that commands
+// do not get, because of their names or values. names are words of the shell that
+// become all names, value is one that becomes the value of $perstack_n.
+func (s *Shell) Unset(names, value string) string { return unset(s.c.cfg.PassEnv, names, value) }

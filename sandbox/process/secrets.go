@@ -89,12 +89,12 @@ func withheld(name, value string, pass []string) bool {
 	})
 }
 
-// Unset is a script for bash and zsh that takes the variables away that commands
+// unset is a script for bash and zsh that takes the variables away that commands
 // do not get, because of their names or values. names are words of the shell that
 // become all names, value is one that becomes the value of $perstack_n.
-func (s *Shell) Unset(names, value string) string {
+func unset(pass []string, names, value string) string {
 	plain, secret := []string{"_BASH*", "_COMP_*", "_DIRSTACK_", "_GROUPS_", "_LINENO_", "_FUNCNAME_", "_HISTCMD_"}, []string(nil) // looking at bash's own would make some of them
-	for _, name := range append(slices.Clone(plainNames), s.c.cfg.PassEnv...) {
+	for _, name := range append(slices.Clone(plainNames), pass...) {
 		if shellPattern.MatchString(name) {
 			plain = append(plain, "_"+name+"_")
 		}

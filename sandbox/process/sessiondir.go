@@ -3,13 +3,13 @@ package process
 import (
 	"errors"
 	"fmt"
-	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
 // A sessionDir is the private directory of a session. Commands write in its tmp
@@ -208,28 +208,4 @@ func field(text string) string {
 		return "/"
 	}
 	return text
-}
-
-// userName is what env calls the user who runs the server, or the system does.
-func userName(env []string) string {
-	for _, key := range []string{"USER", "LOGNAME"} {
-		if name, ok := getenv(env, key); ok && name != "" {
-			return name
-		}
-	}
-	if me, err := user.Current(); err == nil && me.Username != "" {
-		return me.Username
-	}
-	if os.Getuid() == 0 {
-		return "root"
-	}
-	return "user"
-}
-
-// userHome is where the system says that the user is at home.
-func userHome() string {
-	if me, err := user.Current(); err == nil {
-		return me.HomeDir
-	}
-	return ""
 }

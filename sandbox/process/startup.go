@@ -2,7 +2,6 @@ package process
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 
@@ -21,7 +20,7 @@ type Startup struct {
 
 	// Copies are files of the host that are laid beside it, without the secrets
 	// in them: those that commands can perhaps not read themselves. One that is
-	// missing, is no regular file of the user's of at most maxCopy bytes, or is
+	// missing, is no regular file of the user's of at most 1 MiB, or is
 	// reached through a place that commands can write, is left out.
 	Copies []Copy
 
@@ -30,8 +29,6 @@ type Startup struct {
 
 // A Copy is a file of the host and the name that its copy gets.
 type Copy struct{ From, Name string }
-
-const maxCopy = 1 << 20
 
 // lay makes the files in a new directory and returns its path. reach opens a
 // file of the host, withheld tells which assignments in it commands do not get.
@@ -66,17 +63,6 @@ func (u *Startup) copies(p policy.Policy, withheld func(name, value string) bool
 // unlay removes what lay made.
 func (d *sessionDir) unlay(dir string) {
 	_ = d.root.RemoveAll(filepath.Join("etc", filepath.Base(dir)))
-}
-
-// readHost reads a file of the host's; a missing one is no failure.
-func readHost(p policy.Policy, path string) ([]byte, bool) {
-	file, err := p.Reach(path)
-	if err != nil {
-		return nil, false
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxCopy+1))
-	return data, err == nil && len(data) <= maxCopy
 }
 
 // value is what the variable is set to.

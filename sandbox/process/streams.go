@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"sync"
 	"sync/atomic"
 )
 
@@ -77,6 +76,3 @@ func (j *job) hangUp() {
 		_ = f.Close()
 	}
 }
-
-// buffers are what pipes are emptied into: as large as a pipe is.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}

@@ -3,7 +3,6 @@
 package process
 
 import (
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -136,37 +135,4 @@ func (g *group) release() {
 		}
 		g.forget()
 	})
-}
-
-// candidates are the files that a name of a program can mean: it alone.
-func candidates(file string) []string { return []string{file} }
-
-// mayExecute asks the system, which knows of more than mode bits.
-func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }
-
-// drain hands over what comes through f until its end. It waits before it
-// takes a buffer, so a silent stream costs no memory.
-func drain(f *os.File, to *capture) {
-	defer f.Close()
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return
-	}
-	for done := false; !done && err == nil; {
-		err = conn.Read(func(fd uintptr) bool {
-			buf := buffers.Get().(*[]byte)
-			defer buffers.Put(buf)
-			n, err := syscall.Read(int(fd), *buf)
-			switch {
-			case err == syscall.EINTR:
-			case err == syscall.EAGAIN:
-				return false
-			case n <= 0:
-				done = true
-			default:
-				_, _ = to.Write((*buf)[:n])
-			}
-			return true
-		})
-	}
 }

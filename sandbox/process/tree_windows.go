@@ -166,19 +166,6 @@ func (strays) alive() bool           { return false }
 func (strays) survivors() bool       { return false }
 func (strays) release()              {}
 
-func drain(f *os.File, to *capture) {
-	defer f.Close()
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	for {
-		n, err := f.Read(*buf)
-		_, _ = to.Write((*buf)[:n])
-		if err != nil {
-			return
-		}
-	}
-}
-
 // No watchdog is needed: jobs end with the server.
 type watchdog struct{}
 

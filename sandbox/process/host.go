@@ -1,0 +1,21 @@
+package process
+
+import (
+	"io"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+)
+
+// maxHostFile is the size of the largest file of the host that is copied for commands.
+const maxHostFile = 1 << 20
+
+// readHost reads a file of the host's; a missing one is no failure.
+func readHost(p policy.Policy, path string) ([]byte, bool) {
+	file, err := p.Reach(path)
+	if err != nil {
+		return nil, false
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxHostFile+1))
+	return data, err == nil && len(data) <= maxHostFile
+}

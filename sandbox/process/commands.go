@@ -199,3 +199,7 @@ func (c *Commands) Close() error {
 	})
 	return c.null.Close()
 }
+
+// FilterEnv returns env without the variables that commands do not get: what looks
+// secret and is not named by pass.
+func FilterEnv(env, pass []string) []string { return filterEnv(env, pass) }

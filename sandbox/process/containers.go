@@ -242,7 +242,7 @@ const homeInside = "/run/perstack-base/home"
 // hello tells a runner what its commands have in common.
 func (f *fleet) hello(b *container) *remote.Hello {
 	cfg := f.c.cfg
-	env := FilterEnv(cfg.Env, cfg.PassEnv)
+	env := filterEnv(cfg.Env, cfg.PassEnv)
 	if !cfg.Network.Open() {
 		env = withoutProxies(env)
 	}

@@ -20,8 +20,8 @@ type Host struct {
 	Writable []string       // where commands may write
 }
 
-// FilterEnv returns env without the variables that commands do not get.
-func FilterEnv(env, pass []string) []string {
+// filterEnv returns env without the variables that commands do not get.
+func filterEnv(env, pass []string) []string {
 	kept := make([]string, 0, len(env)+8)
 	for _, entry := range env {
 		if name, value, ok := strings.Cut(entry, "="); ok && !withheld(name, value, pass) {
@@ -31,7 +31,7 @@ func FilterEnv(env, pass []string) []string {
 	return kept
 }
 
-// WithheldNames lists the names in env that FilterEnv takes out, sorted, never their values.
+// WithheldNames lists the names in env that filterEnv takes out, sorted, never their values.
 func WithheldNames(env, pass []string) []string {
 	var names []string
 	for _, entry := range env {
@@ -84,7 +84,7 @@ func addMissing(env, more []string) []string {
 
 // hostEnv is the environment that every command of a server starts from.
 func hostEnv(h Host, confined bool) []string {
-	base := FilterEnv(h.Env, h.Pass)
+	base := filterEnv(h.Env, h.Pass)
 	if confined && !h.Network.Open() {
 		base = withoutProxies(base)
 	}

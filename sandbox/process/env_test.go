@@ -66,7 +66,7 @@ func TestFilterEnv(t *testing.T) {
 		{"AWS_SESSION_NAME=x", []string{"SSH_*", "AWS_*"}, true},
 		{"EMPTY=", nil, true},
 	} {
-		if kept := len(FilterEnv([]string{tt.entry}, tt.pass)) == 1; kept != tt.kept {
+		if kept := len(filterEnv([]string{tt.entry}, tt.pass)) == 1; kept != tt.kept {
 			t.Errorf("%s with %v: kept %v", tt.entry, tt.pass, kept)
 		}
 		if named := len(WithheldNames([]string{tt.entry}, tt.pass)) == 1; named == tt.kept {
@@ -134,17 +134,17 @@ func TestLookup(t *testing.T) {
 		{"tool", "/nowhere:bin", at("bin/tool"), nil},
 		{"here", "", at("here"), nil},
 		{"here", "/nowhere:", at("here"), nil},
-		{"here", "bin", "", ErrNoProgram},
+		{"here", "bin", "", NoProgram},
 		{"data", "bin:late", at("late/data"), nil},
-		{"data", "bin", "", ErrNotExecutable},
-		{"bin", ".", "", ErrNotExecutable},
+		{"data", "bin", "", NotExecutable},
+		{"bin", ".", "", NotExecutable},
 		{"./here", "", at("here"), nil},
 		{"bin/tool", "", at("bin/tool"), nil},
 		{at("here"), "", at("here"), nil},
-		{"./gone", "", "", ErrNoProgram},
-		{"here/x", "", "", ErrNoProgram},
-		{"./bin", "", "", ErrNotExecutable},
-		{"bin/data", "", "", ErrNotExecutable},
+		{"./gone", "", "", NoProgram},
+		{"here/x", "", "", NoProgram},
+		{"./bin", "", "", NotExecutable},
+		{"bin/data", "", "", NotExecutable},
 	} {
 		got, err := lookup(tt.name, dir, tt.path)
 		if !errors.Is(err, tt.err) || tt.err == nil && got != tt.want {

@@ -41,7 +41,7 @@ func TestRulesAreTold(t *testing.T) {
 		"*.a.example,-b.a.example": "what follows a minus they never reach.",
 		strings.Join(many, ","):    "h9.example and 3 more) and servers",
 	} {
-		got := ruled(t, list).sentence()
+		got := ruled(t, list).Sentence()
 		if !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q", list, got)
 		}
@@ -52,7 +52,7 @@ func TestRulesAreTold(t *testing.T) {
 // is sent to a proxy.
 func TestRuledCommandsAreOnline(t *testing.T) {
 	cfg := Config{Env: []string{"HOME=/h", "USER=ann", "https_proxy=x", "NO_PROXY=y", "Https_Proxy=z", "npm_config_proxy=x", "NPM_CONFIG_HTTPS_PROXY=x", "npm_config_noproxy=x", "YARN_HTTPS_PROXY=x", "GOPROXY=https://g"}, Network: ruled(t, "a.example")}
-	env := strings.Join(hostEnv(cfg, true), " ")
+	env := strings.Join(hostEnv(cfg.host(), true), " ")
 	if rest := strings.ToLower(strings.Replace(env, "GOPROXY=https://g", "", 1)); rest == strings.ToLower(env) || strings.Contains(rest, "proxy") || strings.Contains(env, "PIP_RETRIES=0") {
 		t.Error(env)
 	}

@@ -25,7 +25,7 @@ func TestStartup(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(large, make([]byte, maxCopy+1), 0o600); err != nil {
+	if err := os.WriteFile(large, make([]byte, maxHostFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	secret := func(name, value string) bool { return withheld(name, value, nil) }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // An away is the part of a Shell whose commands run in a container.
@@ -221,7 +222,7 @@ func (a *away) start(ctx context.Context, s *Shell, c *Command) (*Running, error
 		return nil, err
 	}
 	l := s.c.limits
-	out := &capture{keep: l.OutputLast, first: l.OutputFirst, latest: c.Tail}
+	out := &capture.Stream{Keep: l.OutputLast, First: l.OutputFirst, Latest: c.Tail}
 	call := b.conn.call(c, out)
 	if err = call.begin(remote.TypeStart, b.shell, c, a.fleet.startup(c.Startup)); err != nil {
 		err = a.unsent(b, c, err)
@@ -284,7 +285,7 @@ func (a *away) attend(s *Shell, b *berth, r *Running, call *remoteCall, hint str
 	select {
 	case <-call.ended:
 		res, _ = call.outcome()
-		res.Stdout, res.Stderr = Output{}, Output{}
+		res.Stdout, res.Stderr = capture.Output{}, capture.Output{}
 	default:
 		if !cancelled {
 			res.Refused = append(res.Refused, a.lost(b).Error()+".")

@@ -19,6 +19,8 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // The engine of these tests is this program: it runs the same runner as a container
@@ -158,7 +160,7 @@ func TestAwayRuns(t *testing.T) {
 	}
 }
 
-func text(o Output) string { return string(o.Head) + string(o.Tail) }
+func text(o capture.Output) string { return string(o.Head) + string(o.Tail) }
 
 func TestAwayErrors(t *testing.T) {
 	s := awayShell(t, Config{})
@@ -233,7 +235,7 @@ func TestAwayOutputIsBounded(t *testing.T) {
 func TestAwayTail(t *testing.T) {
 	s := awayShell(t, Config{})
 	c := sh("echo first; while [ ! -e go ]; do sleep 0.1; done")
-	c.Tail = &Tail{}
+	c.Tail = &capture.Tail{}
 	go func() {
 		until(t, "the line is told while the command runs", func() bool { line, _ := c.Tail.Last(); return line == "first" })
 		_ = os.WriteFile(filepath.Join(s.c.cfg.Dir, "go"), nil, 0o600)
@@ -293,7 +295,7 @@ func TestAwayKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it runs", func() bool { return exists(filepath.Join(s.c.cfg.Dir, "pid")) })
+	until(t, "it runs", func() bool { return environ.Exists(filepath.Join(s.c.cfg.Dir, "pid")) })
 	if err := r.Kill(t.Context(), syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -336,7 +338,7 @@ func TestAwayCloseEndsWhatWasLeft(t *testing.T) {
 		t.Error(err)
 	}
 	diesInside(t, filepath.Join(s.c.cfg.Dir, "pid"))
-	if exists(tree) {
+	if environ.Exists(tree) {
 		t.Errorf("%s is left", tree)
 	}
 	if _, err := s.Run(t.Context(), sh("true")); !errors.Is(err, ErrEnding) {

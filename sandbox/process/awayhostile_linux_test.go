@@ -18,6 +18,8 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // takeovers are runners whose commands have taken them over: they say a welcome that
@@ -160,10 +162,10 @@ func TestTakenOverRunnerForges(t *testing.T) {
 
 // word does with a result what tools do.
 func word(res Result) {
-	all := JoinOutputs(res.Stdout, res.Stderr)
+	all := capture.Join(res.Stdout, res.Stderr)
 	for _, budget := range []int{0, 10, 1000} {
 		_, _ = all.Text(budget)
-		_, _, _ = CutOutputs(res.Stdout, res.Stderr, budget)
+		_, _, _ = capture.Cut(res.Stdout, res.Stderr, budget)
 	}
 }
 
@@ -237,7 +239,7 @@ esac
 				_, err := c.NewShell().Run(ctx, sh("true"))
 				called <- err
 			}()
-			until(t, "it hangs", func() bool { return exists(filepath.Join(home, "pid")) })
+			until(t, "it hangs", func() bool { return environ.Exists(filepath.Join(home, "pid")) })
 			cancel()
 			ends(t, "the call", func() {
 				if err := <-called; err == nil {
@@ -367,8 +369,8 @@ func FuzzRunner(f *testing.F) {
 		const keep = 64
 		c := &remoteConn{out: remote.NewWriter(io.Discard, remote.MaxFromServer), close: func() {}, done: make(chan struct{}),
 			calls: map[uint64]*remoteCall{}, asked: map[uint64]chan *remote.Message{}, bounds: sandbox.DefaultLimits}
-		waited := c.call(&Command{Keep: keep, Tail: &Tail{}}, nil)
-		out := &capture{keep: keep, first: keep}
+		waited := c.call(&Command{Keep: keep, Tail: &capture.Tail{}}, nil)
+		out := &capture.Stream{Keep: keep, First: keep}
 		goesOn := c.call(&Command{Keep: keep}, out)
 		c.read(remote.NewReader(bytes.NewReader(stream), remote.MaxFromRunner))
 		if _, err := c.ask(&remote.Message{Type: remote.TypeAsk}, nil); err == nil {
@@ -384,7 +386,7 @@ func FuzzRunner(f *testing.F) {
 			if err != nil && len(err.Error()) > 4*remote.MaxSentence {
 				t.Errorf("%d bytes of error", len(err.Error()))
 			}
-			for _, o := range []Output{res.Stdout, res.Stderr} {
+			for _, o := range []capture.Output{res.Stdout, res.Stderr} {
 				if len(o.Head) > keep || len(o.Tail) > keep {
 					t.Errorf("%d and %d bytes are kept", len(o.Head), len(o.Tail))
 				}
@@ -393,7 +395,7 @@ func FuzzRunner(f *testing.F) {
 				word(res)
 			}
 		}
-		if kept := out.finish(); len(kept.Head)+len(kept.Tail) > 2*keep {
+		if kept := out.Finish(); len(kept.Head)+len(kept.Tail) > 2*keep {
 			t.Errorf("%d bytes are kept", len(kept.Head)+len(kept.Tail))
 		}
 	})

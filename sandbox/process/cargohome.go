@@ -7,6 +7,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // cleanCargoConfigs are the settings of cargo that hold no secret. Cargo gives up
@@ -15,7 +16,7 @@ import (
 func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 	for _, name := range []string{"config.toml", "config"} {
 		file := filepath.Join(home, ".cargo", name)
-		text, ok := readHost(p, file)
+		text, ok := environ.ReadHost(p, file)
 		if copied, _ := settings.Cargo(string(text)); ok && copied == string(text) {
 			paths = append(paths, file)
 		}
@@ -28,7 +29,7 @@ func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 // a network, kept in the cache.
 func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[string]string {
 	own := filepath.Join(home, ".cargo")
-	if value, ok := getenv(env, "CARGO_HOME"); ok {
+	if value, ok := environ.Get(env, "CARGO_HOME"); ok {
 		own = value
 	}
 	packages := own
@@ -38,7 +39,7 @@ func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[strin
 			packages = filepath.Join(d.cache, "cargo")
 		}
 	}
-	if writableValue(env, "CARGO_HOME", c.cfg.host().Writable) {
+	if environ.WritableValue(env, "CARGO_HOME", c.cfg.host().Writable) {
 		return nil
 	}
 	for _, part := range []string{"registry", "git"} {

@@ -9,6 +9,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -34,8 +35,8 @@ type Config struct {
 }
 
 // host is what decides the environment of commands.
-func (cfg Config) host() Host {
-	return Host{Env: cfg.Env, Pass: cfg.PassEnv, Network: cfg.Network, Writable: append([]string{cfg.Dir}, cfg.AllowWrite...)}
+func (cfg Config) host() environ.Host {
+	return environ.Host{Env: cfg.Env, Pass: cfg.PassEnv, Network: cfg.Network, Writable: append([]string{cfg.Dir}, cfg.AllowWrite...)}
 }
 
 // Commands is the part that all sessions of one server share.
@@ -81,12 +82,12 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
 	c.confinement = &confinement{cfg: cfg, cache: c.cache}
-	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(insideEnv(cfg.host())) })
-	free := sync.OnceValue(func() []string { return hostEnv(cfg.host(), false) })
+	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(environ.ForContainer(cfg.host())) })
+	free := sync.OnceValue(func() []string { return environ.ForCommands(cfg.host(), false) })
 	confined := sync.OnceValue(func() []string {
-		return c.confinement.repositoryEnv(hostEnv(cfg.host(), true))
+		return c.confinement.repositoryEnv(environ.ForCommands(cfg.host(), true))
 	})
-	away := sync.OnceValue(func() []string { return hostEnv(cfg.host(), true) })
+	away := sync.OnceValue(func() []string { return environ.ForCommands(cfg.host(), true) })
 	c.env = func() []string {
 		if cfg.inside != nil {
 			return within()
@@ -118,7 +119,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 func (c *Commands) Env() []string { return c.env() }
 
 // Withheld lists the names of the host's variables that commands do not get.
-func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
+func (c *Commands) Withheld() []string { return environ.WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
 
 // NewShell begins a session. It costs nothing before its first command.
 func (c *Commands) NewShell() *Shell { return c.newShell(false) }
@@ -202,4 +203,4 @@ func (c *Commands) Close() error {
 
 // FilterEnv returns env without the variables that commands do not get: what looks
 // secret and is not named by pass.
-func FilterEnv(env, pass []string) []string { return filterEnv(env, pass) }
+func FilterEnv(env, pass []string) []string { return environ.Filter(env, pass) }

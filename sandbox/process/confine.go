@@ -14,6 +14,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -102,16 +103,16 @@ type confinement struct {
 	decision decision
 
 	once   sync.Once
-	looked policy.Policy // see policy
-	repo   repository    // the workspace's own, if it lies outside
+	looked policy.Policy      // see policy
+	repo   environ.Repository // the workspace's own, if it lies outside
 }
 
 // policy is what all sessions have in common. It is looked up once, before the
 // first command, and kept open: what commands do to names later changes nothing.
 func (c *confinement) policy() policy.Policy {
 	c.once.Do(func() {
-		home, _ := getenv(c.cfg.Env, "HOME")
-		path, _ := getenv(c.cfg.Env, "PATH")
+		home, _ := environ.Get(c.cfg.Env, "HOME")
+		path, _ := environ.Get(c.cfg.Env, "PATH")
 		c.looked = policy.DefaultPolicy(policy.Inputs{
 			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
 			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network.Open(),
@@ -119,12 +120,12 @@ func (c *confinement) policy() policy.Policy {
 		if clean := cleanCargoConfigs(c.looked, home); len(clean) > 0 {
 			c.looked, _ = c.looked.With(clean, nil, "settings of cargo, without secrets") // open until close
 		}
-		if repo, found := findRepository(c.cfg.Dir, c.looked); found {
-			write := slices.Collect(maps.Keys(repo.write))
-			with, release := c.looked.With(repo.read, write, repo.reason)
-			if with.Straight(slices.Concat(repo.read, write)) {
-				with.OfGit(repo.write)
-				with.Repository = repo.common
+		if repo, found := environ.FindRepository(c.cfg.Dir, c.looked); found {
+			write := slices.Collect(maps.Keys(repo.Write))
+			with, release := c.looked.With(repo.Read, write, repo.Reason)
+			if with.Straight(slices.Concat(repo.Read, write)) {
+				with.OfGit(repo.Write)
+				with.Repository = repo.Common
 				c.repo, c.looked = repo, with // open until close
 			} else { // somebody put a link there since it was judged
 				release()
@@ -137,7 +138,7 @@ func (c *confinement) policy() policy.Policy {
 // repositoryEnv is env with what git needs of the workspace's repository.
 func (c *confinement) repositoryEnv(env []string) []string {
 	c.policy()
-	return c.repo.env(env, c.cfg.Dir)
+	return c.repo.Env(env, c.cfg.Dir)
 }
 
 // chose reports whether a mechanism was decided on, as far as there is a decision.

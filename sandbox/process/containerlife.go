@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // A container is one that runs, is being made, or has ended.
@@ -166,7 +167,7 @@ func (f *fleet) judge(w *remote.Welcome, canary string) error {
 
 // await waits until the container runs, for as long as ctx lasts, and tells meanwhile
 // what the engine says.
-func (b *container) await(ctx context.Context, tail *Tail) error {
+func (b *container) await(ctx context.Context, tail *capture.Tail) error {
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()
 	for told := ""; ; {
@@ -177,7 +178,7 @@ func (b *container) await(ctx context.Context, tail *Tail) error {
 			return context.Cause(ctx)
 		case <-tick.C:
 			if line := b.words.last(); tail != nil && line != told {
-				tail.set(line)
+				tail.Set(line)
 				told = line
 			}
 		}
@@ -326,7 +327,7 @@ func (l *lastLines) Write(b []byte) (int, error) {
 func (l *lastLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return ValidText(l.text)
+	return capture.ValidText(l.text)
 }
 
 // last is the last line that says something.

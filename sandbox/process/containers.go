@@ -15,6 +15,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -231,7 +232,7 @@ func (f *fleet) startup(u *Startup) *remote.Startup {
 		return nil
 	}
 	cfg := f.c.cfg
-	files := u.copies(f.c.confinement.policy(), func(name, value string) bool { return withheld(name, value, cfg.PassEnv) })
+	files := u.copies(f.c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, cfg.PassEnv) })
 	return &remote.Startup{Var: u.Var, InDir: u.InDir, Files: toFiles(append([]settings.File{{Name: u.Name, Text: u.Text}}, files...))}
 }
 
@@ -242,18 +243,18 @@ const homeInside = "/run/perstack-base/home"
 // hello tells a runner what its commands have in common.
 func (f *fleet) hello(b *container) *remote.Hello {
 	cfg := f.c.cfg
-	env := filterEnv(cfg.Env, cfg.PassEnv)
+	env := environ.Filter(cfg.Env, cfg.PassEnv)
 	if !cfg.Network.Open() {
-		env = withoutProxies(env)
+		env = environ.WithoutProxies(env)
 	}
 	h := &remote.Hello{
 		Version: remote.Version, Workspace: remote.Raw(cfg.Dir), Tree: remote.Raw(f.treeAt(b.tree)), Sandbox: string(cfg.Sandbox), Network: cfg.Network.String(),
-		Write: remote.Raws(b.mounts.writable()), Env: remote.Raws(hostVariables(env)), Limits: jsonOf(f.c.limits), Quota: jsonOf(f.c.cfg.Quota), Home: homeInside,
+		Write: remote.Raws(b.mounts.writable()), Env: remote.Raws(environ.HostVariables(env)), Limits: jsonOf(f.c.limits), Quota: jsonOf(f.c.cfg.Quota), Home: homeInside,
 	}
 	if cache := f.cache(); cache != nil {
 		h.Cache = remote.Raw(cache.Dir())
 	}
-	if home, ok := getenv(cfg.Env, "HOME"); ok && home != "" {
+	if home, ok := environ.Get(cfg.Env, "HOME"); ok && home != "" {
 		h.Settings = toFiles(f.c.settings(home, homeInside).Files)
 	}
 	return h

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // TestHostVariables: what names a path of the host says nothing in a container.
@@ -24,11 +25,11 @@ func TestHostVariables(t *testing.T) {
 		"/opt": true, "~/x": true, "a:/opt": true, "-L/lib": false, "-I /usr/include": true, "unix:path=/run/bus": true, "unix:///run/x.sock": true,
 		"file:///etc/x": true, `"/quoted"`: true, "a,/b": true,
 	} {
-		if namesPath(value) != names {
+		if environ.NamesPath(value) != names {
 			t.Errorf("%q: %v", value, !names)
 		}
 	}
-	got := hostVariables([]string{"PATH=x", "HOME=y", "A=b", "P=/p", "DISPLAY=:0"})
+	got := environ.HostVariables([]string{"PATH=x", "HOME=y", "A=b", "P=/p", "DISPLAY=:0"})
 	if !reflect.DeepEqual(got, []string{"A=b"}) {
 		t.Error(got)
 	}

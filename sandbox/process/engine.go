@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // An engine is the command that runs containers. Where its daemon is, and how it is
@@ -197,7 +199,7 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 	}
 	args = append(args, e.userFlags()...)
 	args = append(args, e.limitFlags(f.c)...)
-	if exists("/sys/fs/selinux/enforce") {
+	if environ.Exists("/sys/fs/selinux/enforce") {
 		args = append(args, "--security-opt", "label=disable") // the files are the user's, not the engine's to label
 	}
 	for _, m := range append(mounts{{from: b.tree, at: f.treeAt(b.tree), write: true}}, b.mounts...) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // An inside says what commands of a runner find, who is in a container himself.
@@ -37,7 +38,7 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	}
 	cfg := Config{
 		Dir: string(h.Workspace), Sandbox: Mode(h.Sandbox), Network: network, NoCache: true,
-		Env: addMissing(withoutEnginesProxies(os.Environ(), network), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
+		Env: environ.AddMissing(environ.WithoutEnginesProxies(os.Environ(), network), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
 		AllowRead: []string{"/"}, AllowWrite: append([]string{tmpInside}, remote.Strings(h.Write)...),
 		inside: &inside{string(h.Tree), string(h.Cache), filesOf(h.Settings), string(h.Home)},
 	}
@@ -57,8 +58,8 @@ func (in *inside) equip(d *sessionDir, env []string) []string {
 	if in.cache == "" {
 		return env
 	}
-	for _, v := range cacheVars {
-		env = addMissing(env, []string{v.name + "=" + filepath.Join(in.cache, v.dir)})
+	for _, v := range environ.CacheVars {
+		env = environ.AddMissing(env, []string{v.Name + "=" + filepath.Join(in.cache, v.Dir)})
 	}
 	return env
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // mounts are the places of this machine that a container has, each where it is here.
@@ -29,7 +30,7 @@ func (f *fleet) mountsFor(more ...Places) mounts {
 	p := f.c.confinement.policy()
 	repo := f.c.confinement.repo
 	every := []Places{{cfg.AllowRead, cfg.AllowWrite}}
-	more = append([]Places{{Read: repo.read}}, more...)
+	more = append([]Places{{Read: repo.Read}}, more...)
 	if cache := f.cache(); cache != nil {
 		every = append(every, Places{nil, []string{cache.Dir()}})
 	}
@@ -42,7 +43,7 @@ func (f *fleet) mountsFor(more ...Places) mounts {
 			m = m.add(p, path, false, false)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(repo.write)) {
+	for _, path := range slices.Sorted(maps.Keys(repo.Write)) {
 		if n := len(m); len(m.add(p, path, true, false)) > n {
 			m = append(m, bindMount{from: path, at: path, write: true, git: true})
 		}
@@ -106,7 +107,7 @@ func (m mounts) cover(needs Places) bool {
 	has := func(path string, write bool) bool {
 		path = filepath.Clean(path)
 		around := m.around(path)
-		return around != nil && (around.write || !write) || !exists(path)
+		return around != nil && (around.write || !write) || !environ.Exists(path)
 	}
 	return !slices.ContainsFunc(needs.Read, func(path string) bool { return !has(path, false) }) &&
 		!slices.ContainsFunc(needs.Write, func(path string) bool { return !has(path, true) })

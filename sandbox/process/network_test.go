@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 func ruled(t *testing.T, list string) Network {
@@ -52,7 +54,7 @@ func TestRulesAreTold(t *testing.T) {
 // is sent to a proxy.
 func TestRuledCommandsAreOnline(t *testing.T) {
 	cfg := Config{Env: []string{"HOME=/h", "USER=ann", "https_proxy=x", "NO_PROXY=y", "Https_Proxy=z", "npm_config_proxy=x", "NPM_CONFIG_HTTPS_PROXY=x", "npm_config_noproxy=x", "YARN_HTTPS_PROXY=x", "GOPROXY=https://g"}, Network: ruled(t, "a.example")}
-	env := strings.Join(hostEnv(cfg.host(), true), " ")
+	env := strings.Join(environ.ForCommands(cfg.host(), true), " ")
 	if rest := strings.ToLower(strings.Replace(env, "GOPROXY=https://g", "", 1)); rest == strings.ToLower(env) || strings.Contains(rest, "proxy") || strings.Contains(env, "PIP_RETRIES=0") {
 		t.Error(env)
 	}
@@ -63,7 +65,7 @@ func TestRuledCommandsAreOnline(t *testing.T) {
 		"http.proxy = \"p:1\"\n":                                                     "",
 		"[http]\n\tproxy = \"p:1\"\n[user]\n\tname = a":                              "[http]\n[user]\n\tname = a",
 	} {
-		if got := proxySetting.ReplaceAllString(text, ""); got != want {
+		if got := environ.ProxySetting.ReplaceAllString(text, ""); got != want {
 			t.Errorf("%q becomes %q", text, got)
 		}
 	}

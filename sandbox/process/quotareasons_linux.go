@@ -3,6 +3,8 @@ package process
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // What programs say when they get no memory, and no process or thread.
@@ -59,9 +61,9 @@ func (r *ration) fromWords(c *Commands, j *job, res *Result) (all []string) {
 	if r.mark == 0 {
 		return nil
 	}
-	said := ValidText(res.Stderr.Head) + ValidText(res.Stderr.Tail) // whatever the exit code: a pipe or "|| true" hides it
+	said := capture.ValidText(res.Stderr.Head) + capture.ValidText(res.Stderr.Tail) // whatever the exit code: a pipe or "|| true" hides it
 	if res.ExitCode != 0 {
-		said += ValidText(res.Stdout.Head) + ValidText(res.Stdout.Tail)
+		said += capture.ValidText(res.Stdout.Head) + capture.ValidText(res.Stdout.Tail)
 	}
 	if c.cfg.Quota.MaxMemory > 0 && r.how.memory != Exactly && noMemory.MatchString(said) {
 		all = append(all, fmt.Sprintf("%s %s reached: no process may have more; use less, or ask the user to raise it", maxMemoryFlag, SizeText(c.cfg.Quota.MaxMemory)))

@@ -153,7 +153,7 @@ func (g *registry) bound() {
 			if _, over := e.Result(); !over {
 				continue
 			}
-			_, kept := e.out.size()
+			_, kept := e.out.Size()
 			ended, bytes = ended+1, bytes+kept
 			if first == nil || e.at.Before(first.at) {
 				first = e

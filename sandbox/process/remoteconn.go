@@ -13,6 +13,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // A remoteConn is a server's end of the stream to one runner. What comes from there
@@ -39,9 +40,9 @@ type remoteCall struct {
 	conn   *remoteConn
 	number uint64
 	keep   int
-	kept   [2]Output
-	tail   *Tail
-	out    *capture // of one that goes on
+	kept   [2]capture.Output
+	tail   *capture.Tail
+	out    *capture.Stream // of one that goes on
 
 	began chan struct{} // of one that goes on: closed when it has started
 	ended chan struct{} // closed when result or fault is there
@@ -190,7 +191,7 @@ func (c *remoteConn) take(m *remote.Message) error {
 }
 
 // call registers a command; forget lets go of it.
-func (c *remoteConn) call(cmd *Command, out *capture) *remoteCall {
+func (c *remoteConn) call(cmd *Command, out *capture.Stream) *remoteCall {
 	keep := cmd.Keep
 	if keep <= 0 {
 		keep = c.bounds.OutputBytes
@@ -233,7 +234,7 @@ func (call *remoteCall) take(m *remote.Message) error {
 	switch m.Type {
 	case remote.TypeTail:
 		if call.tail != nil && call.out == nil {
-			call.tail.set(ValidText(m.Body[max(0, len(m.Body)-lookBack):]))
+			call.tail.Set(capture.ValidText(m.Body[max(0, len(m.Body)-capture.LookBack):]))
 		}
 	case remote.TypeOutput:
 		return call.output(m)
@@ -300,7 +301,7 @@ func (call *remoteCall) complete() error {
 			return errors.New("a runner did not send the output that it tells of")
 		}
 		if out.Complete() {
-			out.TextBytes = textBytes(out.Head, out.Tail)
+			out.TextBytes = capture.TextBytes(out.Head, out.Tail)
 		}
 	}
 	return nil

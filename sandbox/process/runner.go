@@ -17,6 +17,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // A runner is the inside of a container: the same Commands as outside, behind a
@@ -302,7 +303,7 @@ func (r *runner) run(ctx context.Context, shell *Shell, j *runnerJob, c Command)
 		r.tell(j, &remote.Message{Type: remote.TypeFault, Fault: faultOf(err)})
 		return
 	}
-	for i, out := range [2]Output{res.Stdout, res.Stderr} {
+	for i, out := range [2]capture.Output{res.Stdout, res.Stderr} {
 		r.send(j, i, false, out.Head)
 		r.send(j, i, true, out.Tail)
 	}
@@ -335,7 +336,7 @@ func (r *runner) send(j *runnerJob, stream int, last bool, b []byte) {
 const tailEvery = 200 * time.Millisecond
 
 // followTail tells the last line of a command while it changes, until told is called.
-func (r *runner) followTail(j *runnerJob, tail *Tail) (told func()) {
+func (r *runner) followTail(j *runnerJob, tail *capture.Tail) (told func()) {
 	var version int64
 	var timer *time.Timer
 	var mu sync.Mutex

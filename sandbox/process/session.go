@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // A session is the private directory of one Shell, and the cage of its commands.
@@ -89,7 +91,7 @@ func (s *session) make(c *Commands) error {
 		if in := c.cfg.inside; in != nil {
 			env = in.equip(dir, env)
 		} else if c.confinement.confined() {
-			env = addMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
+			env = environ.AddMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
 		}
 		s.env = s.private(env, c.confinement.confined() || c.cfg.inside != nil)
 		if c.confinement.confined() && c.confinement.decision.tier == Threads && c.cfg.inside == nil {
@@ -165,22 +167,22 @@ func (s *session) private(env []string, home bool) []string {
 		set["HOME"] = s.dir.home()
 		env = s.privateTerminals(env, set)
 	}
-	return mergeEnv(env, set)
+	return environ.Merge(env, set)
 }
 
 // privateTerminals has tmux and screen keep their sockets in TMPDIR, and forget those
 // of the user's own, in which the server may have been started: both are out of reach.
 func (s *session) privateTerminals(env []string, set map[string]string) []string {
 	set["TMUX_TMPDIR"], set["SCREENDIR"] = s.tmp, s.tmp
-	return dropEnv(env, []string{"TMUX", "TMUX_PANE", "STY"})
+	return environ.Drop(env, []string{"TMUX", "TMUX_PANE", "STY"})
 }
 
 // javaTemp has Java put temporary files in tmp: it knows /tmp only. What the host's
 // variable says comes last, and wins.
 func javaTemp(env []string, tmp string) []string {
 	const name = "JDK_JAVA_OPTIONS"
-	has, _ := getenv(env, name)
-	return mergeEnv(env, map[string]string{name: strings.TrimSpace(`"-Djava.io.tmpdir=` + tmp + `" ` + has)})
+	has, _ := environ.Get(env, name)
+	return environ.Merge(env, map[string]string{name: strings.TrimSpace(`"-Djava.io.tmpdir=` + tmp + `" ` + has)})
 }
 
 // close removes the directories.
@@ -214,7 +216,7 @@ func (s *session) lay(c *Commands, u *Startup) (dir string, err error) {
 	s.mu.Lock()
 	at := s.dir
 	s.mu.Unlock()
-	return at.lay(u, c.confinement.policy(), func(name, value string) bool { return withheld(name, value, c.cfg.PassEnv) })
+	return at.lay(u, c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, c.cfg.PassEnv) })
 }
 
 // unlay takes it away again.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // A sessionDir is the private directory of a session. Commands write in its tmp
@@ -97,7 +98,7 @@ func (c *confinement) privatePlace(confined bool) string {
 	for i, place := range places {
 		if abs, err := filepath.Abs(place); err == nil && c.policy().Safe(abs) {
 			return place
-		} else if i == 0 && !exists(place) {
+		} else if i == 0 && !environ.Exists(place) {
 			return place // making a directory in it tells what is wrong
 		}
 	}
@@ -174,7 +175,7 @@ func removeTree(dir string) {
 // userTables are /etc/passwd and /etc/group for those who may not see the
 // machine's: root, nobody, and the user who runs the server, at home in home.
 func userTables(home string) (passwd, group string) {
-	uid, gid, name := os.Getuid(), os.Getgid(), field(userName(nil))
+	uid, gid, name := os.Getuid(), os.Getgid(), field(environ.UserName(nil))
 	line := func(name string, uid, gid int, home, shell string) {
 		passwd += fmt.Sprintf("%s:x:%d:%d:%s:%s:%s\n", name, uid, gid, name, field(home), shell)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // A Shell runs the commands of one session and owns what they leave behind.
@@ -44,7 +46,7 @@ type job struct {
 	cage     *cage  // nil: not confined
 	dir      string // where it was started
 	mark     uint64 // what the gate refused before is not its own
-	out      [2]*capture
+	out      [2]*capture.Stream
 	pipes    []*os.File    // our ends; when the command has a terminal, its master
 	held     *os.File      // the other end of that, until the program has ended
 	stdin    *os.File      // what a running command's input goes to
@@ -86,7 +88,7 @@ func (s *Shell) run(ctx context.Context, c *Command) (Result, error) {
 		defer s.session.unlay(j.start)
 	}
 	res := s.follow(ctx, j, c)
-	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
+	res.Stdout, res.Stderr = j.out[0].Finish(), j.out[1].Finish()
 	s.settle(j, &res)
 	return res, nil
 }
@@ -184,11 +186,11 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	path := c.Path
 	if path == "" {
 		var ok bool
-		if path, ok = getenv(l.env, "PATH"); !ok {
-			path = defaultPath
+		if path, ok = environ.Get(l.env, "PATH"); !ok {
+			path = environ.DefaultPath
 		}
 	}
-	if l.path, err = lookup(c.Name, l.dir, path); err != nil {
+	if l.path, err = environ.Lookup(c.Name, l.dir, path); err != nil {
 		return &StartError{Command: c.Name, What: c.Name, Err: err}
 	}
 	return s.spawn(j, c, l)
@@ -199,11 +201,11 @@ func (s *Shell) envFor(c *Command, confined bool) []string {
 	if c.Base != nil {
 		base = s.session.private(c.Base, confined)
 	}
-	base = dropEnv(keepEnv(base, c.Only), c.Without)
+	base = environ.Drop(environ.Keep(base, c.Only), c.Without)
 	if c.span != nil {
-		base = mergeEnv(dropEnv(base, traceNames), c.span.Env())
+		base = environ.Merge(environ.Drop(base, traceNames), c.span.Env())
 	}
-	return mergeEnv(base, c.Env)
+	return environ.Merge(base, c.Env)
 }
 
 // HostEnv returns a variable as commands get it, but for the private directories
@@ -212,7 +214,7 @@ func (s *Shell) HostEnv(name string) (string, bool) {
 	if s.away != nil && name == "PATH" {
 		return "", false // it is the image's
 	}
-	return getenv(s.c.env(), name)
+	return environ.Get(s.c.env(), name)
 }
 
 // startup lays down what the program shall read first.
@@ -222,7 +224,7 @@ func (s *Shell) startup(j *job, c *Command, l *launch) error {
 	}
 	var err error
 	j.start, err = s.session.lay(s.c, c.Startup)
-	l.env = mergeEnv(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
+	l.env = environ.Merge(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
 	return err
 }
 
@@ -326,7 +328,7 @@ func (s *Shell) awaitPipes(j *job) {
 		case <-grace.C:
 		}
 		// Without survivors the end of the pipes is near, however busy the machine.
-		idle := !slices.ContainsFunc(j.pipes, pending)
+		idle := !slices.ContainsFunc(j.pipes, capture.Pending)
 		if (idle || round > 0) && j.tree.survivors() && j.tree.alive() {
 			return
 		}
@@ -348,13 +350,13 @@ func (j *job) over() bool {
 }
 
 // refused tells what the sandbox kept a command from.
-func (j *job) refused(stdout, stderr Output) []string {
+func (j *job) refused(stdout, stderr capture.Output) []string {
 	t, ok := j.tree.(confinedTree)
 	if !ok {
 		return nil
 	}
-	said := ValidText(stderr.Head) + ValidText(stderr.Tail)
-	if more := hints.Complaints(ValidText(stdout.Head) + ValidText(stdout.Tail)); more != "" {
+	said := capture.ValidText(stderr.Head) + capture.ValidText(stderr.Tail)
+	if more := hints.Complaints(capture.ValidText(stdout.Head) + capture.ValidText(stdout.Tail)); more != "" {
 		said += "\n" + more
 	}
 	return j.cage.explain(j.dir, said, j.cage.since(j.mark), t.refusals())

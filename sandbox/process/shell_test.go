@@ -22,6 +22,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // TestOtherTiers runs the tests of commands once more, as on a machine whose
@@ -75,7 +76,7 @@ func run(t testing.TB, s *Shell, c Command) Result {
 
 // once lets f run when the command has printed something.
 func once(c Command, f func()) Command {
-	c.Tail = &Tail{}
+	c.Tail = &capture.Tail{}
 	go func() {
 		for line := ""; line == ""; line, _ = c.Tail.Last() {
 			time.Sleep(5 * time.Millisecond)
@@ -88,7 +89,7 @@ func once(c Command, f func()) Command {
 // quick are limits that make killing tests short.
 var quick = sandbox.Limits{KillGrace: 300 * time.Millisecond, PipeGrace: 100 * time.Millisecond}
 
-// gone waits until no process of a session, which is known by its TMPDIR, is left.
+// Gone waits until no process of a session, which is known by its TMPDIR, is left.
 func Gone(t testing.TB, tmp string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); living(tmp); time.Sleep(5 * time.Millisecond) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // A Startup is a file that a program reads of its own accord when it starts,
@@ -53,8 +54,8 @@ func (d *sessionDir) lay(u *Startup, p policy.Policy, withheld func(name, value 
 func (u *Startup) copies(p policy.Policy, withheld func(name, value string) bool) []settings.File {
 	files := u.copied
 	for _, c := range u.Copies {
-		if data, ok := readHost(p, c.From); ok {
-			files = append(files, settings.File{Name: c.Name, Text: string(withoutSecrets(data, withheld))})
+		if data, ok := environ.ReadHost(p, c.From); ok {
+			files = append(files, settings.File{Name: c.Name, Text: string(environ.WithoutSecrets(data, withheld))})
 		}
 	}
 	return files

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // A program finds its start-up file by the variable, with the copies that are
@@ -25,10 +27,10 @@ func TestStartup(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(large, make([]byte, maxHostFile+1), 0o600); err != nil {
+	if err := os.WriteFile(large, make([]byte, environ.MaxHostFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	secret := func(name, value string) bool { return withheld(name, value, nil) }
+	secret := func(name, value string) bool { return environ.Withheld(name, value, nil) }
 	for from, want := range map[string]string{host: "A=host's\nexport API_KEY= B=1\n", host + "x": "", d.path: "", large: "", commands.cfg.Dir: ""} {
 		u := &Startup{Var: "V", Name: "start", Text: "ours", Copies: []Copy{{from, "copy"}}}
 		dir, err := d.lay(u, commands.confinement.policy(), secret)
@@ -54,7 +56,7 @@ func TestStartup(t *testing.T) {
 
 func TestDropEnv(t *testing.T) {
 	env := []string{"A=1", "BASH_ENV=x", "B=2", "BASH_ENV=y", "BASH_ENVX=3"}
-	if got := strings.Join(dropEnv(env, []string{"BASH_ENV", "ENV"}), " "); got != "A=1 B=2 BASH_ENVX=3" {
+	if got := strings.Join(environ.Drop(env, []string{"BASH_ENV", "ENV"}), " "); got != "A=1 B=2 BASH_ENVX=3" {
 		t.Error(got)
 	}
 	if env[1] != "BASH_ENV=x" {

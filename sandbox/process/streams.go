@@ -3,6 +3,8 @@ package process
 import (
 	"os"
 	"sync/atomic"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // openPipes opens a pipe for each stream that is wanted and returns their ends.
@@ -57,12 +59,12 @@ func (s *Shell) connect(j *job, c *Command) {
 	}
 	for i, wanted := range [2]bool{c.Stdout, c.Stderr && !c.Live} {
 		if wanted {
-			f, to := pipes[0], &capture{keep: keep, first: c.first, latest: c.Tail}
+			f, to := pipes[0], &capture.Stream{Keep: keep, First: c.first, Latest: c.Tail}
 			if pipes, j.out[i] = pipes[1:], to; c.Live {
-				to.pace, to.copyTo = &pace{}, c.copyTo
+				to.Pace, to.CopyTo = &capture.Pace{}, c.copyTo
 			}
 			readers.Add(1)
-			go func() { defer done(); drain(f, to) }()
+			go func() { defer done(); capture.Drain(f, to) }()
 		}
 	}
 	done()

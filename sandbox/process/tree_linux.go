@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // stopWhenBegun has a program stop before its first instruction; see [proc.Bounds].
@@ -19,7 +20,7 @@ func stopWhenBegun(stopped bool) *syscall.SysProcAttr { return &syscall.SysProcA
 // of its own (sudo, ping), or that cannot be read, by a shell which stops in its place.
 // Linux gives no such rights to what somebody traces, and hides what cannot be read.
 func throughShell(path string, argv []string) (string, []string) {
-	if !privileged(path) && unix.Access(path, unix.R_OK) == nil || !mayExecute(shell) {
+	if !privileged(path) && unix.Access(path, unix.R_OK) == nil || !environ.MayExecute(shell) {
 		return path, argv
 	}
 	return shell, append([]string{shell, "-c", `exec "$0" "$@"`, path}, argv[1:]...)

@@ -12,6 +12,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // What a server and its runner tell each other in the words of package remote.
@@ -61,7 +62,7 @@ func commandOf(s *remote.Start, stdin []byte) Command {
 		c.Env[name] = value
 	}
 	if s.Tail {
-		c.Tail = &Tail{}
+		c.Tail = &capture.Tail{}
 	}
 	if s.Terminal {
 		c.Terminal = &Size{Rows: s.Rows, Columns: s.Columns}
@@ -157,5 +158,5 @@ func clipped(s string) string {
 	if len(s) <= remote.MaxSentence && utf8.ValidString(s) {
 		return s
 	}
-	return ValidText(headOf([]byte(s), remote.MaxSentence))
+	return capture.ValidText(capture.HeadOf([]byte(s), remote.MaxSentence))
 }

@@ -1,4 +1,4 @@
-package process
+package capture
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func (o Output) Text(budget int) (text string, cut bool) {
 		all.Head = append(append(make([]byte, 0, o.Total), o.Head...), o.Tail...)
 		all.Tail = all.Head
 	}
-	head, tail := headOf(all.Head, half), tailOf(all.Tail, half)
+	head, tail := HeadOf(all.Head, half), tailOf(all.Tail, half)
 	missing := o.Total - int64(len(head)+len(tail))
 	mark := fmt.Sprintf("[... %d bytes cut; %d bytes in all ...]\n", missing, o.Total)
 	if n := len(head); n > 0 && head[n-1] != '\n' {
@@ -40,9 +40,9 @@ func (o Output) Text(budget int) (text string, cut bool) {
 	return ValidText(head) + mark + ValidText(tail), true
 }
 
-// CutOutputs words two streams within one budget. A stream's share is at least
+// Cut words two streams within one budget. A stream's share is at least
 // half of it, and what the other one leaves.
-func CutOutputs(stdout, stderr Output, budget int) (out, err string, cut bool) {
+func Cut(stdout, stderr Output, budget int) (out, err string, cut bool) {
 	share := func(other Output) int {
 		return int(max(int64(budget/2), int64(budget)-other.TextBytes))
 	}
@@ -51,9 +51,9 @@ func CutOutputs(stdout, stderr Output, budget int) (out, err string, cut bool) {
 	return out, err, cutOut || cutErr
 }
 
-// JoinOutputs is stdout, then stderr, a line feed between them where stdout is
+// Join is stdout, then stderr, a line feed between them where stdout is
 // not empty and does not end with one. Head and Tail of the result are exact.
-func JoinOutputs(stdout, stderr Output) Output {
+func Join(stdout, stderr Output) Output {
 	if stdout.Total == 0 || stderr.Total == 0 {
 		if stdout.Total == 0 {
 			return stderr
@@ -102,7 +102,7 @@ func textWidth(r rune, n int) int {
 	return n
 }
 
-func headOf(b []byte, limit int) []byte {
+func HeadOf(b []byte, limit int) []byte {
 	used, end := 0, 0
 	for end < len(b) {
 		if b[end] >= utf8.RuneSelf && !utf8.FullRune(b[end:]) {
@@ -129,11 +129,11 @@ func tailOf(b []byte, limit int) []byte {
 	return b[start:]
 }
 
-// A capture keeps head and tail of a stream while it is drained.
-type capture struct {
+// A Stream keeps head and tail of a stream while it is drained.
+type Stream struct {
 	mu      sync.Mutex
-	keep    int
-	first   int // bytes of head; 0 means keep
+	Keep    int
+	First   int // bytes of head; 0 means keep
 	head    []byte
 	ring    []byte // the last keep bytes behind head, in a circle once it is full
 	next    int    // where the ring goes on
@@ -141,20 +141,20 @@ type capture struct {
 	text    int64  // text bytes of what is decoded
 	pending []byte // the beginning of a character whose rest has not come
 	closed  bool   // nothing is kept any more
-	latest  *Tail
+	Latest  *Tail
 	wrote   time.Time     // last
 	news    chan struct{} // closed at the next write; nil when nobody waits
-	pace    *pace         // of what may print for ever; nil for none
-	copyTo  func([]byte)  // gets every piece first; nil for nobody
+	Pace    *Pace         // of what may print for ever; nil for none
+	CopyTo  func([]byte)  // gets every piece first; nil for nobody
 }
 
 // Write keeps what belongs to head and tail; it never fails.
-func (c *capture) Write(b []byte) (int, error) {
-	if c.pace != nil {
-		c.pace.keep(len(b)) // who is not read from has to wait
+func (c *Stream) Write(b []byte) (int, error) {
+	if c.Pace != nil {
+		c.Pace.keep(len(b)) // who is not read from has to wait
 	}
-	if c.copyTo != nil {
-		c.copyTo(b)
+	if c.CopyTo != nil {
+		c.CopyTo(b)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +163,8 @@ func (c *capture) Write(b []byte) (int, error) {
 	}
 	c.total += int64(len(b))
 	c.count(b)
-	if c.latest != nil {
-		c.latest.saw(c)
+	if c.Latest != nil {
+		c.Latest.saw(c)
 	}
 	n := min(c.atHead()-len(c.head), len(b))
 	c.head = append(c.head, b[:n]...)
@@ -177,16 +177,16 @@ func (c *capture) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (c *capture) atHead() int {
-	if c.first > 0 {
-		return c.first
+func (c *Stream) atHead() int {
+	if c.First > 0 {
+		return c.First
 	}
-	return c.keep
+	return c.Keep
 }
 
-func (c *capture) push(b []byte) {
-	b = b[max(0, len(b)-c.keep):]
-	n := min(c.keep-len(c.ring), len(b))
+func (c *Stream) push(b []byte) {
+	b = b[max(0, len(b)-c.Keep):]
+	n := min(c.Keep-len(c.ring), len(b))
 	c.ring = append(c.ring, b[:n]...)
 	for b = b[n:]; len(b) > 0; {
 		n := copy(c.ring[c.next:], b)
@@ -196,7 +196,7 @@ func (c *capture) push(b []byte) {
 }
 
 // count adds the text bytes of b, minding characters split between reads.
-func (c *capture) count(b []byte) {
+func (c *Stream) count(b []byte) {
 	for len(c.pending) > 0 && len(b) > 0 && !utf8.FullRune(c.pending) {
 		c.pending = append(c.pending, b[0])
 		b = b[1:]
@@ -225,17 +225,17 @@ func (c *capture) count(b []byte) {
 	}
 }
 
-// textBytes is how many bytes the pieces of a stream have as text.
-func textBytes(pieces ...[]byte) int64 {
-	var c capture
+// TextBytes is how many bytes the pieces of a stream have as text.
+func TextBytes(pieces ...[]byte) int64 {
+	var c Stream
 	for _, piece := range pieces {
 		c.count(piece)
 	}
 	return c.text + 3*int64(len(c.pending))
 }
 
-// finish ends the keeping and hands over what was kept.
-func (c *capture) finish() Output {
+// Finish ends the keeping and hands over what was kept.
+func (c *Stream) Finish() Output {
 	if c == nil {
 		return Output{}
 	}
@@ -247,7 +247,7 @@ func (c *capture) finish() Output {
 	return out
 }
 
-func (c *capture) tail() []byte {
+func (c *Stream) tail() []byte {
 	if c.next == 0 {
 		return c.ring
 	}
@@ -258,28 +258,28 @@ func (c *capture) tail() []byte {
 // it while the command runs.
 type Tail struct {
 	mu    sync.Mutex
-	from  *capture // the stream that spoke last
-	line  string   // instead, of output that is not kept here
+	from  *Stream // the stream that spoke last
+	line  string  // instead, of output that is not kept here
 	bytes int64
 }
 
-// set tells the last line.
-func (t *Tail) set(line string) {
+// Set tells the last line.
+func (t *Tail) Set(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line = line
 	t.bytes++
 }
 
-func (t *Tail) saw(c *capture) {
+func (t *Tail) saw(c *Stream) {
 	t.mu.Lock()
 	t.from = c
 	t.bytes++
 	t.mu.Unlock()
 }
 
-// lookBack is how much of the output is searched for its last line.
-const lookBack = 4096
+// LookBack is how much of the output is searched for its last line.
+const LookBack = 4096
 
 // Last returns the last line so far that is not blank, as it was written (at
 // most 4,096 bytes of it), and a number that rises whenever output has come.
@@ -300,11 +300,11 @@ func (t *Tail) Last() (line string, version int64) {
 	return ValidText(recent), version
 }
 
-func (c *capture) recent() []byte {
-	n := min(lookBack, len(c.ring))
-	recent := make([]byte, 0, lookBack)
-	if n < lookBack {
-		recent = append(recent, c.head[max(0, len(c.head)-(lookBack-n)):]...)
+func (c *Stream) recent() []byte {
+	n := min(LookBack, len(c.ring))
+	recent := make([]byte, 0, LookBack)
+	if n < LookBack {
+		recent = append(recent, c.head[max(0, len(c.head)-(LookBack-n)):]...)
 	}
 	for i := len(c.ring) - n; i < len(c.ring); i++ {
 		recent = append(recent, c.ring[(c.next+i)%len(c.ring)])

@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"path/filepath"
@@ -11,7 +11,7 @@ var programs = []string{".com", ".exe", ".bat", ".cmd"}
 
 // candidates are the files that a name of a program can mean.
 func candidates(file string) []string {
-	if mayExecute(file) {
+	if MayExecute(file) {
 		return []string{file}
 	}
 	all := make([]string, 0, len(programs))
@@ -21,7 +21,7 @@ func candidates(file string) []string {
 	return append(all, file) // which is no program, if it exists
 }
 
-// mayExecute goes by the endings.
-func mayExecute(file string) bool {
+// MayExecute goes by the endings.
+func MayExecute(file string) bool {
 	return slices.Contains(programs, strings.ToLower(filepath.Ext(file)))
 }

@@ -1,9 +1,9 @@
-package process
+package capture
 
 import "os"
 
-// drain hands over what comes through f until its end.
-func drain(f *os.File, to *capture) {
+// Drain hands over what comes through f until its end.
+func Drain(f *os.File, to *Stream) {
 	defer f.Close()
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package process
+package capture
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pending says whether the pipe holds bytes that nobody has read yet.
-func pending(pipe *os.File) (some bool) {
+// Pending says whether the pipe holds bytes that nobody has read yet.
+func Pending(pipe *os.File) (some bool) {
 	conn, err := pipe.SyscallConn()
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"os"
@@ -20,11 +20,11 @@ type Host struct {
 	Writable []string       // where commands may write
 }
 
-// filterEnv returns env without the variables that commands do not get.
-func filterEnv(env, pass []string) []string {
+// Filter returns env without the variables that commands do not get.
+func Filter(env, pass []string) []string {
 	kept := make([]string, 0, len(env)+8)
 	for _, entry := range env {
-		if name, value, ok := strings.Cut(entry, "="); ok && !withheld(name, value, pass) {
+		if name, value, ok := strings.Cut(entry, "="); ok && !Withheld(name, value, pass) {
 			kept = append(kept, entry)
 		}
 	}
@@ -35,7 +35,7 @@ func filterEnv(env, pass []string) []string {
 func WithheldNames(env, pass []string) []string {
 	var names []string
 	for _, entry := range env {
-		if name, value, ok := strings.Cut(entry, "="); ok && withheld(name, value, pass) {
+		if name, value, ok := strings.Cut(entry, "="); ok && Withheld(name, value, pass) {
 			names = append(names, name)
 		}
 	}
@@ -48,8 +48,8 @@ func WithheldNames(env, pass []string) []string {
 // around rules where it has some.
 var proxyName = regexp.MustCompile(`(?i)^(?:.*_proxy|npm_config_.*proxy)$`)
 
-// proxySetting is a line by which git, npm, pip or cargo is told of a proxy.
-var proxySetting = regexp.MustCompile(`(?im)^[ \t]*["']?(?:http\.)?(?:https?-)?proxy["']?[ \t]*[=:].*\n?`)
+// ProxySetting is a line by which git, npm, pip or cargo is told of a proxy.
+var ProxySetting = regexp.MustCompile(`(?im)^[ \t]*["']?(?:http\.)?(?:https?-)?proxy["']?[ \t]*[=:].*\n?`)
 
 // noNetwork tells tools that there is no network, so that they fail at once
 // instead of trying again, and do not ask for what nobody needs.
@@ -68,8 +68,8 @@ var fewRetries = []string{
 	"YARN_HTTP_RETRY=1", "YARN_ENABLE_TELEMETRY=0", "BUNDLE_RETRY=1", "GIT_TERMINAL_PROMPT=0",
 }
 
-// addMissing adds the variables that env does not have, in any case.
-func addMissing(env, more []string) []string {
+// AddMissing adds the variables that env does not have, in any case.
+func AddMissing(env, more []string) []string {
 	for _, entry := range more {
 		name, _, _ := strings.Cut(entry, "=")
 		if !slices.ContainsFunc(env, func(has string) bool {
@@ -82,14 +82,14 @@ func addMissing(env, more []string) []string {
 	return env
 }
 
-// hostEnv is the environment that every command of a server starts from.
-func hostEnv(h Host, confined bool) []string {
-	base := filterEnv(h.Env, h.Pass)
+// ForCommands is the environment that every command of a server starts from.
+func ForCommands(h Host, confined bool) []string {
+	base := Filter(h.Env, h.Pass)
 	if confined && !h.Network.Open() {
-		base = withoutProxies(base)
+		base = WithoutProxies(base)
 	}
 	base = addUser(base)
-	if _, ok := getenv(base, "HOME"); !ok && !confined {
+	if _, ok := Get(base, "HOME"); !ok && !confined {
 		if home := userHome(); home != "" {
 			base = append(base, "HOME="+home)
 		}
@@ -98,16 +98,16 @@ func hostEnv(h Host, confined bool) []string {
 		base = addToolHomes(base, !h.Network.Closed())
 		switch {
 		case h.Network.Closed():
-			base = addMissing(base, noNetwork)
+			base = AddMissing(base, noNetwork)
 		case !h.Network.Open():
-			base = addMissing(base, fewRetries)
+			base = AddMissing(base, fewRetries)
 		}
 	}
 	return base
 }
 
-// withoutProxies takes the variables that name proxies out of env.
-func withoutProxies(env []string) []string {
+// WithoutProxies takes the variables that name proxies out of env.
+func WithoutProxies(env []string) []string {
 	return slices.DeleteFunc(env, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return proxyName.MatchString(name)
@@ -116,10 +116,10 @@ func withoutProxies(env []string) []string {
 
 // addUser sets who the user is where the host does not say it.
 func addUser(env []string) []string {
-	name := userName(env)
+	name := UserName(env)
 	for _, entry := range []string{"USER=" + name, "LOGNAME=" + name, "SHELL=/bin/sh"} {
 		key, _, _ := strings.Cut(entry, "=")
-		if _, ok := getenv(env, key); !ok && (key != "SHELL" || runtime.GOOS != "windows") {
+		if _, ok := Get(env, key); !ok && (key != "SHELL" || runtime.GOOS != "windows") {
 			env = append(env, entry)
 		}
 	}
@@ -145,13 +145,13 @@ var toolHomes = []struct {
 
 // addToolHomes names those that exist and that the host's variables do not name.
 func addToolHomes(env []string, network bool) []string {
-	home, _ := getenv(env, "HOME")
+	home, _ := Get(env, "HOME")
 	if home == "" {
 		return env
 	}
 	for _, tool := range toolHomes {
 		dir := filepath.Join(home, tool.dir)
-		_, set := getenv(env, tool.name)
+		_, set := Get(env, tool.name)
 		if set || tool.cache && network {
 			continue
 		}
@@ -162,8 +162,8 @@ func addToolHomes(env []string, network bool) []string {
 	return env
 }
 
-// dropEnv returns env without the named variables.
-func dropEnv(env, names []string) []string {
+// Drop returns env without the named variables.
+func Drop(env, names []string) []string {
 	if len(names) == 0 {
 		return env
 	}
@@ -181,8 +181,8 @@ func foldName(name string) string {
 	return name
 }
 
-// keepEnv returns the named variables of env; all of it where nil names them.
-func keepEnv(env, names []string) []string {
+// Keep returns the named variables of env; all of it where nil names them.
+func Keep(env, names []string) []string {
 	if names == nil {
 		return env
 	}
@@ -192,8 +192,8 @@ func keepEnv(env, names []string) []string {
 	})
 }
 
-// mergeEnv returns base with the variables of set added or replaced.
-func mergeEnv(base []string, set map[string]string) []string {
+// Merge returns base with the variables of set added or replaced.
+func Merge(base []string, set map[string]string) []string {
 	if len(set) == 0 {
 		return base
 	}

@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"os"
@@ -9,11 +9,11 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
-// cacheVars are the variables that lead tools into the cache, with the directory of
+// CacheVars are the variables that lead tools into the cache, with the directory of
 // each. Those that hold what is downloaded are for a network: while there is
 // none, the user's own, which can be read, serves better than an empty one.
-var cacheVars = []struct {
-	name, dir string
+var CacheVars = []struct {
+	Name, Dir string
 	downloads bool
 }{
 	{"XDG_CACHE_HOME", "xdg", false},
@@ -33,27 +33,27 @@ var cacheVars = []struct {
 	{"NUGET_PACKAGES", "nuget", false},
 }
 
-// cacheEnv returns env with the variables that lead tools into the cache. One of the
+// ForCache returns env with the variables that lead tools into the cache. One of the
 // host's stays where commands may write there.
-func cacheEnv(cache string, env []string, h Host) []string {
+func ForCache(cache string, env []string, h Host) []string {
 	set := map[string]string{}
-	for _, v := range cacheVars {
-		if v.downloads && h.Network.Closed() || writableValue(env, v.name, h.Writable) {
+	for _, v := range CacheVars {
+		if v.downloads && h.Network.Closed() || WritableValue(env, v.Name, h.Writable) {
 			continue
 		}
-		set[v.name] = filepath.Join(cache, v.dir)
+		set[v.Name] = filepath.Join(cache, v.Dir)
 	}
-	home, _ := getenv(env, "HOME")
+	home, _ := Get(env, "HOME")
 	if h.Network.Closed() {
 		offlineNPM(cache, home, env, set)
 	} else if _, ours := set["GOMODCACHE"]; ours {
 		goProxy(home, env, set)
 	}
-	return mergeEnv(env, set)
+	return Merge(env, set)
 }
 
-func writableValue(env []string, name string, writable []string) bool {
-	value, ok := getenv(env, name)
+func WritableValue(env []string, name string, writable []string) bool {
+	value, ok := Get(env, name)
 	return ok && slices.ContainsFunc(writable, func(top string) bool {
 		return strings.HasPrefix(disk.WithSeparator(filepath.Clean(value)), disk.WithSeparator(top))
 	})
@@ -62,7 +62,7 @@ func writableValue(env []string, name string, writable []string) bool {
 // goProxy makes the modules that the host has already the first place that the go
 // command looks in: its own module cache may not be written.
 func goProxy(home string, env []string, set map[string]string) {
-	have, ok := getenv(env, "GOMODCACHE")
+	have, ok := Get(env, "GOMODCACHE")
 	if !ok {
 		have = filepath.Join(home, "go", "pkg", "mod")
 	}
@@ -70,7 +70,7 @@ func goProxy(home string, env []string, set map[string]string) {
 	if info, err := os.Stat(downloads); err != nil || !info.IsDir() {
 		return
 	}
-	others, ok := getenv(env, "GOPROXY")
+	others, ok := Get(env, "GOPROXY")
 	if !ok || others == "" {
 		others = "https://proxy.golang.org,direct"
 	}
@@ -80,7 +80,7 @@ func goProxy(home string, env []string, set map[string]string) {
 // offlineNPM makes a cache for npm whose contents are those of the host's: npm
 // writes temporary files beside them even when it only reads.
 func offlineNPM(cache, home string, env []string, set map[string]string) {
-	have, ok := getenv(env, "npm_config_cache")
+	have, ok := Get(env, "npm_config_cache")
 	if !ok {
 		have = filepath.Join(home, ".npm")
 	}

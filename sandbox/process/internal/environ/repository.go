@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"errors"
@@ -16,28 +16,28 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
-// A repository is what git needs of the workspace's own repository where that
+// A Repository is what git needs of the workspace's own repository where that
 // lies outside: the workspace is a linked worktree, a submodule, or below the top.
-type repository struct {
+type Repository struct {
 	top    string // of the tree of files
-	common string // the git directory that all worktrees share
-	read   []string
-	write  map[string]policy.Kind
-	reason string // why these may be reached
+	Common string // the git directory that all worktrees share
+	Read   []string
+	Write  map[string]policy.Kind
+	Reason string // why these may be reached
 }
 
-// findRepository looks for it by reading what git left there, never by running
+// FindRepository looks for it by reading what git left there, never by running
 // git. Commands can write the .git of the workspace: what it names counts only if
 // that names the workspace in return, lies in no place where commands of any session
 // write, and no link leads on from there: see trusted.
-func findRepository(workspace string, p policy.Policy) (r repository, found bool) {
+func FindRepository(workspace string, p policy.Policy) (r Repository, found bool) {
 	if r, found = lookForRepository(workspace, p); found {
 		r, found = r.trusted(p)
 	}
 	return r, found
 }
 
-func lookForRepository(workspace string, p policy.Policy) (r repository, found bool) {
+func lookForRepository(workspace string, p policy.Policy) (r Repository, found bool) {
 	for top := workspace; ; top = filepath.Dir(top) {
 		git := filepath.Join(top, ".git")
 		info, err := os.Lstat(git)
@@ -45,7 +45,7 @@ func lookForRepository(workspace string, p policy.Policy) (r repository, found b
 		case err == nil && info.IsDir() && top == workspace:
 			return r, false // nothing lies outside
 		case err == nil && info.IsDir():
-			return repository{top: top, common: git, read: append(besideGit(top), git)}, disk.OwnedByUs(info)
+			return Repository{top: top, Common: git, Read: append(besideGit(top), git)}, disk.OwnedByUs(info)
 		case err == nil && info.Mode().IsRegular():
 			return linkedRepository(top, workspace, p)
 		case top == filepath.Dir(top):
@@ -57,25 +57,25 @@ func lookForRepository(workspace string, p policy.Policy) (r repository, found b
 // trusted leaves out what does not exist, and everything when something in it is
 // what a command could have put there: a link, or what lies in a private place, in
 // which commands of this workspace's sessions write.
-func (r repository) trusted(p policy.Policy) (repository, bool) {
-	kept := repository{top: r.top, common: r.common, write: map[string]policy.Kind{}, reason: "the workspace's own repository"}
-	for _, path := range append(slices.Collect(maps.Keys(r.write)), r.read...) {
+func (r Repository) trusted(p policy.Policy) (Repository, bool) {
+	kept := Repository{top: r.top, Common: r.Common, Write: map[string]policy.Kind{}, Reason: "the workspace's own repository"}
+	for _, path := range append(slices.Collect(maps.Keys(r.Write)), r.Read...) {
 		real, err := filepath.EvalSymlinks(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil || real != path || privatePath(path) || p.Allows(path, true) {
-			return repository{}, false
+		if err != nil || real != path || Private(path) || p.Allows(path, true) {
+			return Repository{}, false
 		}
-		if kind, write := r.write[path]; write {
-			kept.write[path] = kind
+		if kind, write := r.Write[path]; write {
+			kept.Write[path] = kind
 		} else {
-			kept.read = append(kept.read, path)
+			kept.Read = append(kept.Read, path)
 		}
 	}
-	for path, kind := range kept.write {
+	for path, kind := range kept.Write {
 		if link := linkBelow(path); kind == policy.GitData && link != "" {
-			kept.write, kept.reason = nil, kept.reason+", read only because of "+link
+			kept.Write, kept.Reason = nil, kept.Reason+", read only because of "+link
 			break
 		}
 	}
@@ -105,9 +105,9 @@ func linkBelow(dir string) (found string) {
 	return found
 }
 
-// privatePath reports whether a path lies in what servers make for their commands:
+// Private reports whether a path lies in what servers make for their commands:
 // a session's directory, a cache, a run workspace.
-func privatePath(path string) bool {
+func Private(path string) bool {
 	bases := []string{os.TempDir(), "/tmp", "/var/tmp", os.Getenv("XDG_RUNTIME_DIR")}
 	if cache, err := os.UserCacheDir(); err == nil {
 		bases = append(bases, cache)
@@ -130,7 +130,7 @@ func besideGit(top string) []string {
 }
 
 // linkedRepository follows a .git that is a file.
-func linkedRepository(top, workspace string, p policy.Policy) (r repository, found bool) {
+func linkedRepository(top, workspace string, p policy.Policy) (r Repository, found bool) {
 	text, ok := readBelow(top, ".git")
 	dir, isLink := strings.CutPrefix(text, "gitdir: ")
 	if !ok || !isLink {
@@ -142,7 +142,7 @@ func linkedRepository(top, workspace string, p policy.Policy) (r repository, fou
 	}
 	r.top = top
 	if top != workspace {
-		r.read = besideGit(top)
+		r.Read = besideGit(top)
 	}
 	if back, ok := readLine(p, filepath.Join(gitDir, "gitdir")); ok && from(gitDir, back) == filepath.Join(top, ".git") {
 		name, ok := readLine(p, filepath.Join(gitDir, "commondir"))
@@ -150,16 +150,16 @@ func linkedRepository(top, workspace string, p policy.Policy) (r repository, fou
 		if !ok || err != nil || filepath.Dir(gitDir) != filepath.Join(common, "worktrees") {
 			return r, false
 		}
-		r.read, r.common = append(r.read, common), common
-		if !privatePath(common) && !p.Allows(common, true) { // trusted refuses others
+		r.Read, r.Common = append(r.Read, common), common
+		if !Private(common) && !p.Allows(common, true) { // trusted refuses others
 			_ = os.MkdirAll(filepath.Join(common, "logs", "refs"), 0o777) // as git does; logs/HEAD is not the worktree's
 		}
-		r.write = map[string]policy.Kind{gitDir: policy.GitData, filepath.Join(common, "objects"): policy.GitObjects,
+		r.Write = map[string]policy.Kind{gitDir: policy.GitData, filepath.Join(common, "objects"): policy.GitObjects,
 			filepath.Join(common, "refs"): policy.GitData, filepath.Join(common, "logs", "refs"): policy.GitData}
 		return r, true
 	}
-	if config, ok := readHost(p, filepath.Join(gitDir, "config")); ok && worktreeOf(string(config), gitDir) == top {
-		r.read, r.common = append(r.read, gitDir), gitDir
+	if config, ok := ReadHost(p, filepath.Join(gitDir, "config")); ok && worktreeOf(string(config), gitDir) == top {
+		r.Read, r.Common = append(r.Read, gitDir), gitDir
 		return r, true
 	}
 	return r, false
@@ -201,7 +201,7 @@ func readBelow(dir, name string) (string, bool) {
 }
 
 func readLine(p policy.Policy, path string) (string, bool) {
-	data, ok := readHost(p, path)
+	data, ok := ReadHost(p, path)
 	return firstLine(data), ok
 }
 
@@ -210,15 +210,15 @@ func firstLine(data []byte) string {
 	return strings.TrimSuffix(line, "\r")
 }
 
-// env tells git that the workspace may be owned by somebody else, and that the
+// Env tells git that the workspace may be owned by somebody else, and that the
 // repository lies above it, where in namespaces another file system begins.
-func (r repository) env(env []string, workspace string) []string {
+func (r Repository) Env(env []string, workspace string) []string {
 	dirs := []string{workspace}
 	if r.top != "" && r.top != workspace {
 		dirs = append(dirs, r.top)
-		env = addMissing(env, []string{"GIT_DISCOVERY_ACROSS_FILESYSTEM=1"})
+		env = AddMissing(env, []string{"GIT_DISCOVERY_ACROSS_FILESYSTEM=1"})
 	}
-	if _, set := getenv(env, "GIT_CONFIG_COUNT"); set {
+	if _, set := Get(env, "GIT_CONFIG_COUNT"); set {
 		return env // the host's own settings stay as they are
 	}
 	for i, dir := range dirs {

@@ -1,14 +1,14 @@
-package process
+package environ
 
 import (
 	"os"
 	"os/user"
 )
 
-// userName is what env calls the user who runs the server, or the system does.
-func userName(env []string) string {
+// UserName is what env calls the user who runs the server, or the system does.
+func UserName(env []string) string {
 	for _, key := range []string{"USER", "LOGNAME"} {
-		if name, ok := getenv(env, key); ok && name != "" {
+		if name, ok := Get(env, key); ok && name != "" {
 			return name
 		}
 	}

@@ -1,15 +1,15 @@
 //go:build unix
 
-package process
+package capture
 
 import (
 	"os"
 	"syscall"
 )
 
-// drain hands over what comes through f until its end. It waits before it
+// Drain hands over what comes through f until its end. It waits before it
 // takes a buffer, so a silent stream costs no memory.
-func drain(f *os.File, to *capture) {
+func Drain(f *os.File, to *Stream) {
 	defer f.Close()
 	conn, err := f.SyscallConn()
 	if err != nil {

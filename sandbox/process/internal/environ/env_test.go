@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"errors"
@@ -66,7 +66,7 @@ func TestFilterEnv(t *testing.T) {
 		{"AWS_SESSION_NAME=x", []string{"SSH_*", "AWS_*"}, true},
 		{"EMPTY=", nil, true},
 	} {
-		if kept := len(filterEnv([]string{tt.entry}, tt.pass)) == 1; kept != tt.kept {
+		if kept := len(Filter([]string{tt.entry}, tt.pass)) == 1; kept != tt.kept {
 			t.Errorf("%s with %v: kept %v", tt.entry, tt.pass, kept)
 		}
 		if named := len(WithheldNames([]string{tt.entry}, tt.pass)) == 1; named == tt.kept {
@@ -77,34 +77,34 @@ func TestFilterEnv(t *testing.T) {
 
 func TestHostEnv(t *testing.T) {
 	home := t.TempDir()
-	env := hostEnv(Host{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
+	env := ForCommands(Host{Env: []string{"HOME=" + home, "USER=ann", "https_proxy=x"}}, true)
 	want := []string{"HOME=" + home, "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh"}
 	if want = append(want, noNetwork...); !slices.Equal(env, want) {
 		t.Errorf("got %q, want %q", env, want)
 	}
-	env = hostEnv(Host{Env: []string{"HOME=/none", "NPM_CONFIG_AUDIT=true", "PIP_RETRIES=3"}}, true)
+	env = ForCommands(Host{Env: []string{"HOME=/none", "NPM_CONFIG_AUDIT=true", "PIP_RETRIES=3"}}, true)
 	if got := strings.Join(env, " "); strings.Contains(got, "npm_config_audit") || strings.Contains(got, "PIP_RETRIES=0") || !strings.Contains(got, "CARGO_NET_RETRY=0") {
 		t.Errorf("what the host sets must stay: %s", got)
 	}
-	if env := hostEnv(Host{Network: network.Everything}, true); slices.Contains(env, "PIP_RETRIES=0") {
+	if env := ForCommands(Host{Network: network.Everything}, true); slices.Contains(env, "PIP_RETRIES=0") {
 		t.Error("there is a network")
 	}
 	named, err := network.ParseAccess("registry.example")
 	if err != nil {
 		t.Fatal(err)
 	}
-	env = hostEnv(Host{Env: []string{"PIP_RETRIES=3"}, Network: named}, true)
+	env = ForCommands(Host{Env: []string{"PIP_RETRIES=3"}, Network: named}, true)
 	if got := strings.Join(env, " "); !strings.Contains(got, "npm_config_fetch_retry_mintimeout=200") || strings.Contains(got, "PIP_RETRIES=2") {
 		t.Errorf("with a network by name: %s", got)
 	}
-	if env := hostEnv(Host{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {
+	if env := ForCommands(Host{Env: []string{"USER=a", "LOGNAME=b", "SHELL=c", "HOME=d", "https_proxy=x"}}, false); len(env) != 5 {
 		t.Errorf("got %q", env)
 	}
 }
 
 func TestMergeEnv(t *testing.T) {
 	base := []string{"A=1", "B=2"}
-	got := mergeEnv(base, map[string]string{"B": "x", "D": "4", "C": "3"})
+	got := Merge(base, map[string]string{"B": "x", "D": "4", "C": "3"})
 	if want := []string{"A=1", "B=x", "C=3", "D=4"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -146,7 +146,7 @@ func TestLookup(t *testing.T) {
 		{"./bin", "", "", NotExecutable},
 		{"bin/data", "", "", NotExecutable},
 	} {
-		got, err := lookup(tt.name, dir, tt.path)
+		got, err := Lookup(tt.name, dir, tt.path)
 		if !errors.Is(err, tt.err) || tt.err == nil && got != tt.want {
 			t.Errorf("%s in %q: got %q %v, want %q %v", tt.name, tt.path, got, err, tt.want, tt.err)
 		}

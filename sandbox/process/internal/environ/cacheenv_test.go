@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestCacheVariables(t *testing.T) {
 	cache := t.TempDir()
 	host := []string{"HOME=" + home, "GOCACHE=/own/cache", "PIP_CACHE_DIR=/elsewhere"}
 	value := func(cfg Host, name string) string {
-		v, _ := getenv(cacheEnv(cache, host, cfg), name)
+		v, _ := Get(ForCache(cache, host, cfg), name)
 		return v
 	}
 	closed := Host{Writable: []string{"/w", "/own"}}
@@ -51,7 +51,7 @@ func TestCacheVariables(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(filepath.Join(cache, "npm-offline")), os.Symlink(away, filepath.Join(cache, "npm-offline"))); err != nil {
 		t.Fatal(err)
 	}
-	_ = cacheEnv(cache, host, closed)
+	_ = ForCache(cache, host, closed)
 	if entries, err := os.ReadDir(away); err != nil || len(entries) != 0 {
 		t.Errorf("the server followed a link out of the cache: %v %v", entries, err)
 	}

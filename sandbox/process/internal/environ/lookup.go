@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ var (
 	NotExecutable = errors.New("is not executable")
 )
 
-// defaultPath is searched when the environment has no PATH at all, as execvp does.
-const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+// DefaultPath is searched when the environment has no PATH at all, as execvp does.
+const DefaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// lookup finds the program that name means for a process in dir. A name
+// Lookup finds the program that name means for a process in dir. A name
 // without a separator is searched in path, whose relative and empty entries
 // count from dir.
-func lookup(name, dir, path string) (string, error) {
+func Lookup(name, dir, path string) (string, error) {
 	if filepath.IsAbs(name) {
 		return program(name)
 	}
@@ -37,7 +37,7 @@ func lookup(name, dir, path string) (string, error) {
 		switch full, err := program(filepath.Join(entry, name)); {
 		case err == nil:
 			return full, nil
-		case errors.Is(err, NotExecutable) && exists(full): // an entry that may not be searched holds nothing
+		case errors.Is(err, NotExecutable) && Exists(full): // an entry that may not be searched holds nothing
 			found = err
 		}
 	}
@@ -47,34 +47,34 @@ func lookup(name, dir, path string) (string, error) {
 // program finds the file that a path of a program means.
 func program(path string) (full string, err error) {
 	for _, full = range candidates(path) {
-		if err = executable(full); !errors.Is(err, NoProgram) {
+		if err = Executable(full); !errors.Is(err, NoProgram) {
 			break
 		}
 	}
 	return full, err
 }
 
-// executable says why file cannot be started, or nil.
-func executable(file string) error {
+// Executable says why file cannot be started, or nil.
+func Executable(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return NotExecutable
 	case err != nil:
 		return NoProgram
-	case info.IsDir() || !mayExecute(file):
+	case info.IsDir() || !MayExecute(file):
 		return NotExecutable
 	}
 	return nil
 }
 
-func exists(file string) bool {
+func Exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
 }
 
-// getenv finds the last value of name in an environment list.
-func getenv(env []string, name string) (string, bool) {
+// Get finds the last value of name in an environment list.
+func Get(env []string, name string) (string, bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		if key, value, ok := strings.Cut(env[i], "="); ok && foldName(key) == foldName(name) {
 			return value, true

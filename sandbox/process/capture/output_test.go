@@ -1,4 +1,4 @@
-package process
+package capture
 
 import (
 	"bytes"
@@ -9,11 +9,11 @@ import (
 )
 
 func captured(keep int, parts ...string) Output {
-	c := &capture{keep: keep}
+	c := &Stream{Keep: keep}
 	for _, p := range parts {
 		_, _ = c.Write([]byte(p))
 	}
-	return c.finish()
+	return c.Finish()
 }
 
 func TestOutputText(t *testing.T) {
@@ -48,7 +48,7 @@ func TestCutOutputsShares(t *testing.T) {
 	for _, tt := range []struct{ lenA, lenB, wantA, wantB int }{
 		{50, 50, 50, 50}, {300, 20, 80, 20}, {20, 300, 20, 80}, {300, 300, 50, 50}, {300, 0, 100, 0}, {60, 40, 60, 40},
 	} {
-		out, err, _ := CutOutputs(captured(100, a[:tt.lenA]), captured(100, b[:tt.lenB]), 100)
+		out, err, _ := Cut(captured(100, a[:tt.lenA]), captured(100, b[:tt.lenB]), 100)
 		if n := strings.Count(out, "a") - strings.Count(out, " a"); n != tt.wantA { // the marker has two words with a: "all"
 			t.Errorf("%d,%d: stdout kept %d, want %d", tt.lenA, tt.lenB, n, tt.wantA)
 		}
@@ -72,7 +72,7 @@ func TestJoinOutputs(t *testing.T) {
 			want += "\n"
 		}
 		want += tt.err
-		j := JoinOutputs(captured(10, tt.out), captured(10, tt.err))
+		j := Join(captured(10, tt.out), captured(10, tt.err))
 		if j.Total != int64(len(want)) || j.TextBytes != int64(len(want)) {
 			t.Errorf("%q+%q: %d bytes, want %d", tt.out, tt.err, j.Total, len(want))
 		}
@@ -91,7 +91,7 @@ func TestTailLastLine(t *testing.T) {
 		{strings.Repeat("x", 10_000) + "\nend\n", "end"}, {"\n\n", ""},
 	} {
 		tail := new(Tail)
-		c := &capture{keep: 64, latest: tail}
+		c := &Stream{Keep: 64, Latest: tail}
 		_, _ = c.Write([]byte(tt.in))
 		if got, _ := tail.Last(); got != tt.want {
 			t.Errorf("%.20q: got %q, want %q", tt.in, got, tt.want)
@@ -105,11 +105,11 @@ func FuzzOutput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, step, budget, keep int) {
 		step, keep = 1+abs(step)%64, 1+abs(keep)%256
 		budget = abs(budget) % (keep + 1)
-		c := &capture{keep: keep}
+		c := &Stream{Keep: keep}
 		for b := in; len(b) > 0; b = b[min(step, len(b)):] {
 			_, _ = c.Write(b[:min(step, len(b))])
 		}
-		o := c.finish()
+		o := c.Finish()
 		if o.Total != int64(len(in)) || o.TextBytes != int64(len(ValidText(in))) {
 			t.Fatalf("total %d of %d, text %d of %d", o.Total, len(in), o.TextBytes, len(ValidText(in)))
 		}

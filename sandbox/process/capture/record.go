@@ -1,4 +1,4 @@
-package process
+package capture
 
 import (
 	"sync"
@@ -15,8 +15,8 @@ type Part struct {
 	Missed int64 // bytes between First and Last
 }
 
-// since returns what is kept of the stream from a position on.
-func (c *capture) since(from int64) Part {
+// Since returns what is kept of the stream from a position on.
+func (c *Stream) Since(from int64) Part {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	from = min(max(from, 0), c.total)
@@ -37,7 +37,7 @@ func (c *capture) since(from int64) Part {
 }
 
 // ringFrom copies the ring but for the first bytes.
-func (c *capture) ringFrom(skip int) []byte {
+func (c *Stream) ringFrom(skip int) []byte {
 	n := len(c.ring) - skip
 	if n <= 0 {
 		return nil
@@ -48,8 +48,8 @@ func (c *capture) ringFrom(skip int) []byte {
 	return append(out, c.ring[:n-len(out)]...)
 }
 
-// grown tells how long the stream is, when it last grew, and when it grows again.
-func (c *capture) grown() (total int64, wrote time.Time, more <-chan struct{}) {
+// Grown tells how long the stream is, when it last grew, and when it grows again.
+func (c *Stream) Grown() (total int64, wrote time.Time, more <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.news == nil {
@@ -58,16 +58,16 @@ func (c *capture) grown() (total int64, wrote time.Time, more <-chan struct{}) {
 	return c.total, c.wrote, c.news
 }
 
-// size is how long the stream is, and how much memory it takes.
-func (c *capture) size() (total int64, kept int) {
+// Size is how long the stream is, and how much memory it takes.
+func (c *Stream) Size() (total int64, kept int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total, len(c.head) + len(c.ring)
 }
 
-// A pace keeps a command that prints as fast as it can from taking a processor of
+// A Pace keeps a command that prints as fast as it can from taking a processor of
 // the server's for as long as it runs. No build and no server prints so much.
-type pace struct {
+type Pace struct {
 	began time.Time
 	bytes int
 }
@@ -78,7 +78,7 @@ const (
 )
 
 // keep waits when too many bytes have come in too short a time.
-func (p *pace) keep(n int) {
+func (p *Pace) keep(n int) {
 	if p.bytes += n; p.bytes < paceBytes {
 		return
 	}

@@ -1,11 +1,11 @@
-package process
+package environ
 
 import "testing"
 
 // TestScriptsWithoutSecrets: whatever way a shell spells an assignment, its value
 // is not in what commands get to read, and the rest is.
 func TestScriptsWithoutSecrets(t *testing.T) {
-	secret := func(name, value string) bool { return withheld(name, value, []string{"PASSED_KEY"}) }
+	secret := func(name, value string) bool { return Withheld(name, value, []string{"PASSED_KEY"}) }
 	for text, want := range map[string]string{
 		"export API_KEY=SECRET PATH=/bin\n":               "export API_KEY= PATH=/bin\n",
 		"API_KEY='SECRET SECRET'; A=1":                    "API_KEY=; A=1",
@@ -33,7 +33,7 @@ func TestScriptsWithoutSecrets(t *testing.T) {
 		"KEY":                                             "KEY",
 		"KEY=":                                            "KEY=",
 	} {
-		if got := string(withoutSecrets([]byte(text), secret)); got != want {
+		if got := string(WithoutSecrets([]byte(text), secret)); got != want {
 			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
 		}
 	}

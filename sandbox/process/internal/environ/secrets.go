@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"bytes"
@@ -80,19 +80,19 @@ func wordsOf(name string) (words []string) {
 	return words
 }
 
-// withheld reports whether the host's variable stays with the host. Patterns
+// Withheld reports whether the host's variable stays with the host. Patterns
 // are shell patterns over whole names.
-func withheld(name, value string, pass []string) bool {
+func Withheld(name, value string, pass []string) bool {
 	return looksSecret(name, value) && !slices.ContainsFunc(pass, func(pattern string) bool {
 		ok, _ := path.Match(pattern, name)
 		return ok || pattern == name
 	})
 }
 
-// unset is a script for bash and zsh that takes the variables away that commands
+// Unset is a script for bash and zsh that takes the variables away that commands
 // do not get, because of their names or values. names are words of the shell that
 // become all names, value is one that becomes the value of $perstack_n.
-func unset(pass []string, names, value string) string {
+func Unset(pass []string, names, value string) string {
 	plain, secret := []string{"_BASH*", "_COMP_*", "_DIRSTACK_", "_GROUPS_", "_LINENO_", "_FUNCNAME_", "_HISTCMD_"}, []string(nil) // looking at bash's own would make some of them
 	for _, name := range append(slices.Clone(plainNames), pass...) {
 		if shellPattern.MatchString(name) {
@@ -140,10 +140,10 @@ func anyCase(word string) string {
 // ${name:=.
 var assignment = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*(\+|:)?[=-]`)
 
-// withoutSecrets empties the values of withheld assignments in a script, in
+// WithoutSecrets empties the values of withheld assignments in a script, in
 // comments too, and takes passwords out of URLs. Where it cannot tell the end of
 // a value it takes too much rather than too little.
-func withoutSecrets(text []byte, withheld func(name, value string) bool) []byte {
+func WithoutSecrets(text []byte, withheld func(name, value string) bool) []byte {
 	var out bytes.Buffer
 	from := 0
 	for {

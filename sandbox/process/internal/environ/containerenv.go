@@ -1,4 +1,4 @@
-package process
+package environ
 
 import (
 	"slices"
@@ -7,31 +7,31 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
-// withoutEnginesProxies takes out the proxies that engines add to an image's
+// WithoutEnginesProxies takes out the proxies that engines add to an image's
 // environment: those that lead around the rules for the network, and those that
 // tell a password.
-func withoutEnginesProxies(env []string, access network.Access) []string {
+func WithoutEnginesProxies(env []string, access network.Access) []string {
 	return slices.DeleteFunc(env, func(entry string) bool {
 		name, value, _ := strings.Cut(entry, "=")
 		return proxyName.MatchString(name) && (!access.Open() || passwordInURL.MatchString(value))
 	})
 }
 
-// hostVariables are those of the host's that commands in a container get: what
+// HostVariables are those of the host's that commands in a container get: what
 // names no path there, for it would be another one in the container.
-func hostVariables(env []string) []string {
+func HostVariables(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, value, _ := strings.Cut(entry, "=")
-		return slices.Contains(hostsOwn, name) || namesPath(value)
+		return slices.Contains(hostsOwn, name) || NamesPath(value)
 	})
 }
 
 // hostsOwn are variables that say something of the host, whatever their value.
 var hostsOwn = []string{"PATH", "HOME", "PWD", "OLDPWD", "SHELL", "SHLVL", "_", "HOSTNAME", "HOST", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST", "CONTAINER_HOST"}
 
-// namesPath reports whether a value, or what is between signs that separate values,
+// NamesPath reports whether a value, or what is between signs that separate values,
 // begins as an absolute path or in the home directory. A URL names none, but for file:.
-func namesPath(value string) bool {
+func NamesPath(value string) bool {
 	for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(":;,= \t\n\"'", r) }) {
 		if strings.HasPrefix(part, "~") || strings.HasPrefix(part, "/") && (!strings.HasPrefix(part, "//") || strings.HasPrefix(part, "///")) {
 			return true
@@ -40,11 +40,11 @@ func namesPath(value string) bool {
 	return false
 }
 
-// insideEnv is what the environment of every command of a runner starts from.
-func insideEnv(h Host) []string {
+// ForContainer is what the environment of every command of a runner starts from.
+func ForContainer(h Host) []string {
 	env := addUser(slices.Clone(h.Env))
 	if h.Network.Closed() {
-		env = addMissing(env, noNetwork)
+		env = AddMissing(env, noNetwork)
 	}
 	return env
 }

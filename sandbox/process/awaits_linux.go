@@ -2,31 +2,30 @@ package process
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// awaitsInput asks the kernel whether the command reads its input while nothing of
-// it runs.
-func (j *job) awaitsInput() bool {
-	dir, pids := j.tree.(interface{ processes() (string, []int) }).processes()
-	in := proc.Input{}
-	if j.held != nil {
-		in = proc.TerminalInput(j.number)
-	} else {
-		conn, err := j.stdin.SyscallConn()
-		if err != nil {
-			return false
-		}
-		var stat unix.Stat_t
-		_ = conn.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) })
-		if err != nil {
-			return false
-		}
-		in.Name = fmt.Sprintf("pipe:[%d]", stat.Ino)
+// awaitsPipe asks the kernel whether a tree reads from the pipe that input goes to
+// while nothing of it runs.
+func awaitsPipe(t tree, input *os.File) bool {
+	conn, err := input.SyscallConn()
+	if err != nil {
+		return false
 	}
+	var stat unix.Stat_t
+	_ = conn.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) })
+	return err == nil && awaits(t, proc.Input{Name: fmt.Sprintf("pipe:[%d]", stat.Ino)})
+}
+
+// awaitsTerminal asks that of the terminal of a number.
+func awaitsTerminal(t tree, number int) bool { return awaits(t, proc.TerminalInput(number)) }
+
+func awaits(t tree, in proc.Input) bool {
+	dir, pids := t.(interface{ processes() (string, []int) }).processes()
 	return proc.Awaits(dir, pids, in)
 }
 

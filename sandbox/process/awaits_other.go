@@ -2,5 +2,10 @@
 
 package process
 
-// awaitsInput cannot be told here.
-func (*job) awaitsInput() bool { return false }
+import "os"
+
+// awaitsPipe cannot be told here.
+func awaitsPipe(tree, *os.File) bool { return false }
+
+// awaitsTerminal cannot be told here.
+func awaitsTerminal(tree, int) bool { return false }

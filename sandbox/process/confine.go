@@ -13,7 +13,6 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
@@ -172,15 +171,6 @@ type cage struct {
 
 // stale reports whether rules are missing for what was made since.
 func (c *cage) stale() bool { return c.policy.Changed() != c.made }
-
-// A jail is a *confine.Confiner or a *confine.Isolator.
-type jail interface {
-	Status() Status
-	SelfTest() error
-	Fallen() bool
-	OpenTerminal() (*pty.Pair, error)
-	Close() error
-}
 
 // jails make one for each tier.
 var jails = map[Tier]func(confine.Isolation) (jail, error){

@@ -8,15 +8,15 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 )
 
-// cagedStarter starts a program where the kernel keeps it to the session's policy.
-type cagedStarter struct{ cage *cage }
-
-func (s cagedStarter) start(l launch) (tree, error) {
-	if isolator, ok := s.cage.jail.(*confine.Isolator); ok {
+// startConfined starts a program where the kernel keeps it to the session's policy: on
+// a thread which a jail restricts and then abandons, or in namespaces.
+func startConfined(in jail, l launch) (tree, error) {
+	l.confined = true
+	if isolator, ok := in.(*confine.Isolator); ok {
 		return startIsolated(isolator, l)
 	}
 	t := &caged{group: newGroup(l, nil)}
-	domain, err := s.cage.jail.(*confine.Confiner).Start(t.begin)
+	domain, err := in.(*confine.Confiner).Start(t.begin)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
@@ -232,8 +231,8 @@ func (f *fleet) startup(u *Startup) *remote.Startup {
 		return nil
 	}
 	cfg := f.c.cfg
-	files := u.copies(f.c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, cfg.PassEnv) })
-	return &remote.Startup{Var: u.Var, InDir: u.InDir, Files: toFiles(append([]settings.File{{Name: u.Name, Text: u.Text}}, files...))}
+	files := u.all(f.c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, cfg.PassEnv) })
+	return &remote.Startup{Var: u.Var, InDir: u.InDir, Files: toFiles(files)}
 }
 
 // homeInside stands for a session's HOME in the user's settings: where it lies is for

@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
@@ -60,15 +59,6 @@ func (c *Commands) LeftOut() []string {
 		return nil
 	}
 	return c.settings(home, home).Left
-}
-
-// keep makes something in HOME, with the directories above it. What fails is not
-// there then, as in any new home.
-func (d *sessionDir) keep(name string, create func(name string) error) {
-	name = path.Join("home", name)
-	if d.root.MkdirAll(path.Dir(name), 0o700) == nil {
-		_ = create(name)
-	}
 }
 
 func isDir(path string) bool {

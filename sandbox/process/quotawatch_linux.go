@@ -74,7 +74,7 @@ func (s *Shell) jobs() (all []*job, any bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for j := range s.running {
-		if j.launched.Load() {
+		if j.planted.Load() {
 			all = append(all, j)
 		}
 	}

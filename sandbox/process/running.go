@@ -101,7 +101,8 @@ func (p localProcess) end(ask syscall.Signal) {
 }
 
 func (p localProcess) needs() Needs {
-	if !p.awaitsInput() {
+	awaits := p.held != nil && awaitsTerminal(p.tree, p.number) || p.held == nil && awaitsPipe(p.tree, p.stdin)
+	if !awaits {
 		return Needs{}
 	}
 	n := Needs{Input: true}

@@ -216,7 +216,7 @@ func (s *session) lay(c *Commands, u *Startup) (dir string, err error) {
 	s.mu.Lock()
 	at := s.dir
 	s.mu.Unlock()
-	return at.lay(u, c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, c.cfg.PassEnv) })
+	return at.lay(u.all(c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, c.cfg.PassEnv) }))
 }
 
 // unlay takes it away again.

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
@@ -34,39 +36,11 @@ func tmpOf(dir string) string { return filepath.Join(dir, "tmp") }
 // privatePrefix begins the name of every private directory.
 const privatePrefix = "perstack-base-"
 
-// A PrivateDirError: commands cannot run, for there is no place for their
-// temporary files.
-type PrivateDirError struct {
-	Dir string // where it was tried
-	Err error  // the system's, or errExposed
-}
-
-func (e *PrivateDirError) Error() string {
-	return "commands need a directory for temporary files, and none can be made in " + e.Dir + ": " + sandbox.Reason(e.Err).Error()
-}
-
-func (e *PrivateDirError) Unwrap() error { return e.Err }
-
-// Hint says what gives them one.
-func (e *PrivateDirError) Hint() string {
-	if errors.Is(e.Err, errExposed) {
-		return "Start the server with TMPDIR naming a directory outside the workspace and outside of every --allow-write."
-	}
-	return "Start the server with TMPDIR naming a directory that it may write; in a container give it one with --tmpfs /tmp."
-}
-
-// errExposed: a directory is no place for what the server relies on.
-var errExposed = errors.New("commands can write there")
-
-// newSessionDir makes the directory of a session, with all that it holds.
-func (c *confinement) newSessionDir(confined bool) (*sessionDir, error) {
-	place := c.privatePlace(confined)
-	if place == "" {
-		return nil, &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
-	}
+// newDir makes one in a place, with all that it holds.
+func newDir(place string) (*sessionDir, error) {
 	path, err := os.MkdirTemp(place, privatePrefix)
 	if err != nil {
-		return nil, &PrivateDirError{Dir: place, Err: err}
+		return nil, err
 	}
 	d := &sessionDir{path: path}
 	if d.root, err = os.OpenRoot(path); err == nil {
@@ -74,35 +48,9 @@ func (c *confinement) newSessionDir(confined bool) (*sessionDir, error) {
 	}
 	if err != nil {
 		d.remove()
-		return nil, &PrivateDirError{Dir: place, Err: err}
+		return nil, err
 	}
 	return d, nil
-}
-
-// privatePlace is the system's directory for temporary files, or another one
-// where commands can write in that; "" when they can write everywhere.
-func (c *confinement) privatePlace(confined bool) string {
-	if in := c.cfg.inside; in != nil {
-		return in.tree
-	}
-	if !confined || c.policy().Allows("/", true) {
-		return os.TempDir()
-	}
-	places := []string{os.TempDir(), "/tmp", "/var/tmp"}
-	if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
-		places = append(places, run)
-	}
-	if cache, err := os.UserCacheDir(); err == nil {
-		places = append(places, cache)
-	}
-	for i, place := range places {
-		if abs, err := filepath.Abs(place); err == nil && c.policy().Safe(abs) {
-			return place
-		} else if i == 0 && !environ.Exists(place) {
-			return place // making a directory in it tells what is wrong
-		}
-	}
-	return ""
 }
 
 // fill makes what is missing. Where a command without confinement put something
@@ -150,6 +98,35 @@ func (d *sessionDir) write(name string, data []byte, mode fs.FileMode) error {
 	}
 	_, err = file.Write(data)
 	return errors.Join(err, file.Close())
+}
+
+// keep makes something in HOME, with the directories above it. What fails is not
+// there then, as in any new home.
+func (d *sessionDir) keep(name string, create func(name string) error) {
+	name = path.Join("home", name)
+	if d.root.MkdirAll(path.Dir(name), 0o700) == nil {
+		_ = create(name)
+	}
+}
+
+// lay makes files in a new directory and returns its path.
+func (d *sessionDir) lay(files []settings.File) (dir string, err error) {
+	name := filepath.Join("etc", fmt.Sprintf("start-%016x", rand.Uint64()))
+	if err := d.root.Mkdir(name, 0o700); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(d.path, name)
+	for _, file := range files {
+		if err := d.write(filepath.Join(name, file.Name), []byte(file.Text), 0o600); err != nil {
+			return dir, err
+		}
+	}
+	return dir, nil
+}
+
+// unlay removes what lay made.
+func (d *sessionDir) unlay(dir string) {
+	_ = d.root.RemoveAll(filepath.Join("etc", filepath.Base(dir)))
 }
 
 // remove removes it with all that commands left there.

@@ -42,22 +42,28 @@ type Shell struct {
 
 // A job is one command that was started.
 type job struct {
-	tree     tree
-	cage     *cage  // nil: not confined
-	dir      string // where it was started
-	mark     uint64 // what the gate refused before is not its own
-	out      [2]*capture.Stream
-	pipes    []*os.File    // our ends; when the command has a terminal, its master
-	held     *os.File      // the other end of that, until the program has ended
-	stdin    *os.File      // what a running command's input goes to
-	number   int           // of the terminal
-	drained  chan struct{} // closed when no process holds the pipes any more
-	start    string        // the directory of its Startup, "" for none
-	began    time.Time
-	shell    *Shell
-	account  account     // what was counted before it
-	launched atomic.Bool // tree is set
-	shared   atomic.Bool // another command of the session ran at some time meanwhile
+	tree    tree
+	cage    *cage  // nil: not confined
+	dir     string // where it was started
+	mark    uint64 // what the gate refused before is not its own
+	out     [2]*capture.Stream
+	pipes   []*os.File    // our ends; when the command has a terminal, its master
+	held    *os.File      // the other end of that, until the program has ended
+	stdin   *os.File      // what a running command's input goes to
+	number  int           // of the terminal
+	drained chan struct{} // closed when no process holds the pipes any more
+	start   string        // the directory of its Startup, "" for none
+	began   time.Time
+	shell   *Shell
+	account account     // what was counted before it
+	planted atomic.Bool // tree is set
+	shared  atomic.Bool // another command of the session ran at some time meanwhile
+}
+
+// A launched is what a command is started with, and in.
+type launched struct {
+	launch
+	cage *cage // nil: nothing confines it
 }
 
 // Run runs one command to its end. A command that fails is a Result; an error
@@ -168,9 +174,8 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	if err != nil {
 		return err
 	}
-	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), dir: c.Dir,
-		owner: &s.session, alone: func() bool { return !j.shared.Load() },
-		over: ctx.Done(), cage: cage}
+	l := launched{launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), dir: c.Dir,
+		mark: s.session.mark, alone: func() bool { return !j.shared.Load() }, over: ctx.Done()}, cage}
 	if l.bounds, j.account, err = s.ration.begin(s); err != nil {
 		return noRoom(err)
 	}
@@ -218,7 +223,7 @@ func (s *Shell) HostEnv(name string) (string, bool) {
 }
 
 // startup lays down what the program shall read first.
-func (s *Shell) startup(j *job, c *Command, l *launch) error {
+func (s *Shell) startup(j *job, c *Command, l *launched) error {
 	if c.Startup == nil {
 		return nil
 	}
@@ -242,7 +247,7 @@ func checkDir(dir string) error {
 }
 
 // spawn opens the streams that are needed and starts the program.
-func (s *Shell) spawn(j *job, c *Command, l launch) error {
+func (s *Shell) spawn(j *job, c *Command, l launched) error {
 	l.files = [3]*os.File{s.c.null, s.c.null, s.c.null}
 	streams := j.openPipes
 	if c.Terminal != nil {
@@ -259,21 +264,21 @@ func (s *Shell) spawn(j *job, c *Command, l launch) error {
 		return err
 	}
 	j.cage, j.dir, j.mark = l.cage, l.dir, l.cage.mark()
-	if j.tree, err = s.starter(l).start(l); err != nil {
+	if j.tree, err = s.plant(l); err != nil {
 		j.hangUp()
 		return startError(c, l, err)
 	}
-	j.launched.Store(true)
+	j.planted.Store(true)
 	s.connect(j, c)
 	return nil
 }
 
-// starter is how programs are started: confined where that is possible.
-func (s *Shell) starter(l launch) starter {
+// plant starts the program: confined where that is possible.
+func (s *Shell) plant(l launched) (tree, error) {
 	if l.cage != nil {
-		return cagedStarter{l.cage}
+		return startConfined(l.cage.jail, l.launch)
 	}
-	return groupStarter{s.c.guard, s.c.cfg.inside != nil}
+	return startGroup(l.launch, s.c.guard, s.c.cfg.inside != nil)
 }
 
 // follow waits for the end of the program, or brings it about.

@@ -11,7 +11,7 @@ import (
 // TestStartErrorNamesItsCause: a fault of the program is told from one of what had to
 // be done before it could be tried.
 func TestStartErrorNamesItsCause(t *testing.T) {
-	c, l := &Command{Name: "bash"}, launch{path: "/bin/bash", dir: t.TempDir()}
+	c, l := &Command{Name: "bash"}, launched{launch: launch{path: "/bin/bash", dir: t.TempDir()}}
 	if err := startError(c, l, syscall.EACCES); !errors.Is(err, ErrNotExecutable) {
 		t.Error(err)
 	}

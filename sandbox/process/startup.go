@@ -1,8 +1,6 @@
 package process
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
@@ -31,23 +29,9 @@ type Startup struct {
 // A Copy is a file of the host and the name that its copy gets.
 type Copy struct{ From, Name string }
 
-// lay makes the files in a new directory and returns its path. reach opens a
-// file of the host, withheld tells which assignments in it commands do not get.
-func (d *sessionDir) lay(u *Startup, p policy.Policy, withheld func(name, value string) bool) (dir string, err error) {
-	name := filepath.Join("etc", fmt.Sprintf("start-%016x", rand.Uint64()))
-	if err := d.root.Mkdir(name, 0o700); err != nil {
-		return "", err
-	}
-	dir = filepath.Join(d.path, name)
-	if err := d.write(filepath.Join(name, u.Name), []byte(u.Text), 0o600); err != nil {
-		return dir, err
-	}
-	for _, file := range u.copies(p, withheld) {
-		if err := d.write(filepath.Join(name, file.Name), []byte(file.Text), 0o600); err != nil {
-			return dir, err
-		}
-	}
-	return dir, nil
+// all are the file and the Copies that are there.
+func (u *Startup) all(p policy.Policy, withheld func(name, value string) bool) []settings.File {
+	return append([]settings.File{{Name: u.Name, Text: u.Text}}, u.copies(p, withheld)...)
 }
 
 // copies reads the Copies that are there.
@@ -59,11 +43,6 @@ func (u *Startup) copies(p policy.Policy, withheld func(name, value string) bool
 		}
 	}
 	return files
-}
-
-// unlay removes what lay made.
-func (d *sessionDir) unlay(dir string) {
-	_ = d.root.RemoveAll(filepath.Join("etc", filepath.Base(dir)))
 }
 
 // value is what the variable is set to.

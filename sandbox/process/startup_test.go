@@ -33,7 +33,7 @@ func TestStartup(t *testing.T) {
 	secret := func(name, value string) bool { return environ.Withheld(name, value, nil) }
 	for from, want := range map[string]string{host: "A=host's\nexport API_KEY= B=1\n", host + "x": "", d.path: "", large: "", commands.cfg.Dir: ""} {
 		u := &Startup{Var: "V", Name: "start", Text: "ours", Copies: []Copy{{from, "copy"}}}
-		dir, err := d.lay(u, commands.confinement.policy(), secret)
+		dir, err := d.lay(u.all(commands.confinement.policy(), secret))
 		if err != nil {
 			t.Fatal(err)
 		}

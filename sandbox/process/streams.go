@@ -8,7 +8,7 @@ import (
 )
 
 // openPipes opens a pipe for each stream that is wanted and returns their ends.
-func (j *job) openPipes(c *Command, l *launch) (theirs []*os.File, err error) {
+func (j *job) openPipes(c *Command, l *launched) (theirs []*os.File, err error) {
 	for i, wanted := range [3]bool{c.Stdin != nil || c.Live, c.Stdout, c.Stderr && !c.Live} {
 		if !wanted {
 			continue

@@ -1,68 +1,37 @@
 package process
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
-// A launch is all a starter needs to know.
+// A launch is all that is needed to start a program.
 type launch struct {
 	path     string
 	argv     []string
 	env      []string
 	dir      string
 	files    [3]*os.File     // stdin, stdout, stderr
-	owner    *session        // whose private directory marks what escapes the group
+	mark     func() string   // the private TMPDIR, by which what escapes the group is known
 	alone    func() bool     // no other command of the session ran meanwhile
 	over     <-chan struct{} // closed: nobody waits for the start any more
-	cage     *cage           // what confines it; nil: nothing does
+	confined bool            // by the kernel
 	terminal bool            // the files are a terminal, which it controls
 	bounds   proc.Bounds     // what it is put under
 }
 
-// startError words what the system said when the program was to be started.
-func startError(c *Command, l launch, err error) error {
-	if dirErr := checkDir(l.dir); dirErr != nil {
-		return dirErr // it vanished meanwhile
-	}
-	known := []struct{ system, ours error }{
-		{syscall.ENOEXEC, ErrBadFormat}, {syscall.E2BIG, ErrArgsTooLong},
-		{syscall.ENAMETOOLONG, ErrNoProgram}, {fs.ErrNotExist, ErrNoProgram},
-		{syscall.ENOTDIR, ErrNoProgram}, {fs.ErrPermission, ErrNotExecutable}, {syscall.EISDIR, ErrNotExecutable},
-	}
-	for _, k := range known {
-		if ofProgram(err) && errors.Is(err, k.system) {
-			err = k.ours
-			break
-		}
-	}
-	refused := ""
-	if l.cage != nil && (errors.Is(err, ErrNotExecutable) || errors.Is(err, ErrNoProgram)) {
-		if refused = l.cage.explainProgram(l.path); refused != "" {
-			err = ErrNotExecutable // it was found, but where commands do not see it
-		}
-	}
-	return &StartError{Command: c.Name, What: c.Name, Err: err, Refused: refused}
-}
-
-// ofProgram reports whether an error is the system's answer to the program itself: what
-// failed before it was tried says so, and is not to be taken for a fault of the program.
-func ofProgram(err error) bool {
-	_, plain := err.(syscall.Errno)
-	var path *fs.PathError // of package os
-	return plain || errors.As(err, &path)
-}
-
-// A starter starts a program as the leader of a tree of its own. One that
-// confines does so on a thread which it restricts and then abandons.
-type starter interface {
-	start(launch) (tree, error)
+// A jail is a *confine.Confiner or a *confine.Isolator.
+type jail interface {
+	Status() Status
+	SelfTest() error
+	Fallen() bool
+	OpenTerminal() (*pty.Pair, error)
+	Close() error
 }
 
 // A tree is a program and everything it started.

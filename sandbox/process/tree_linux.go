@@ -82,7 +82,7 @@ func (g *group) members() []proc.Process {
 	found := proc.Family(all, func(p proc.Process) bool {
 		born, known := g.known[p.PID]
 		return here[p.PID] && (p.Group == g.pid || known && born == p.Born ||
-			alone && p.Born >= g.born && orphan(p) && marked(p, g.owner.mark()))
+			alone && p.Born >= g.born && orphan(p) && marked(p, g.mark()))
 	})
 	g.known = make(map[int]uint64, len(found))
 	living := found[:0]

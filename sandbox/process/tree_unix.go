@@ -14,27 +14,23 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// groupStarter starts a program in a session, and so a process group, of its own: in
-// the server's session it could join the groups of other programs.
+// startGroup starts a program in a session, and so a process group, of its own: in
+// the server's session it could join the groups of other programs. inside: in a
+// container, whose files are this machine's in part.
 //
 // Pdeathsig would be the obvious way to bind children to the server, but it
 // fires when the thread that forked ends, and Go ends threads at will. The
 // watchdog does it instead.
-type groupStarter struct {
-	guard  *watchdog
-	inside bool // a container, whose files are this machine's in part
-}
-
-func (s groupStarter) start(l launch) (tree, error) {
-	g := newGroup(l, s.guard)
+func startGroup(l launch, guard *watchdog, inside bool) (tree, error) {
+	g := newGroup(l, guard)
 	begin := g.begin
-	if s.inside {
+	if inside {
 		begin = confine.WithoutSetID(begin)
 	}
 	if _, err := proc.Start(begin); err != nil {
 		return nil, err
 	}
-	s.guard.groupBegins(g.pid)
+	guard.groupBegins(g.pid)
 	return g, nil
 }
 
@@ -55,7 +51,7 @@ func (g *group) begin() (pid int, err error) {
 		attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: stopWhenBegun(stopped)}
 		attr.Sys.Setsid, attr.Sys.Setctty = true, g.terminal // which is stdin
 		path, argv := g.path, g.argv
-		if stopped && g.cage == nil { // who is confined gains no rights anyway
+		if stopped && !g.confined { // who is confined gains no rights anyway
 			path, argv = throughShell(path, argv)
 		}
 		return forkExec(path, argv, attr)

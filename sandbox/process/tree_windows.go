@@ -8,14 +8,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// groupStarter starts a program in a job object of its own: what it starts is in the job, too, and cannot leave it.
+// startGroup starts a program in a job object of its own: what it starts is in the job, too, and cannot leave it.
 // The server holds the only handle of the job, so that all of it ends with the server, however that ends.
-type groupStarter struct {
-	guard  *watchdog
-	inside bool // a container, which Windows has none of here
-}
-
-func (groupStarter) start(l launch) (tree, error) {
+func startGroup(l launch, _ *watchdog, _ bool) (tree, error) {
 	job, err := newJobObject()
 	if err != nil {
 		return nil, err

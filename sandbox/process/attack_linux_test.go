@@ -244,10 +244,10 @@ func TestTMPDIRInTheWorkspace(t *testing.T) {
 			t.Error("a command reached HOME")
 		}
 		all := shell(t, Config{Dir: v.ws, Env: v.env("/bin"), AllowWrite: []string{"/tmp", "/var/tmp", os.Getenv("HOME")}})
-		if where, err := all.c.confinement.newSessionDir(true); err == nil && !all.c.confinement.policy().Safe(filepath.Dir(where.path)) {
-			t.Errorf("the session lies in %s", where.path)
+		if where, err := all.c.confinement.newSessionDir(true); err == nil && !all.c.confinement.policy().Safe(filepath.Dir(where.Path)) {
+			t.Errorf("the session lies in %s", where.Path)
 		} else if err == nil {
-			where.remove()
+			where.Remove()
 		}
 	})
 }

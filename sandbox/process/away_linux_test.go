@@ -21,6 +21,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // The engine of these tests is this program: it runs the same runner as a container
@@ -411,7 +412,7 @@ func TestAwayTriesNothingOutside(t *testing.T) {
 	if _, found := s.HostEnv("API_TOKEN"); found || len(c.Env()) == 0 {
 		t.Errorf("%q", c.Env())
 	}
-	if made, err := filepath.Glob(filepath.Join(dir, privatePrefix+"*")); err != nil || len(made) > 0 {
+	if made, err := filepath.Glob(filepath.Join(dir, private.Prefix+"*")); err != nil || len(made) > 0 {
 		t.Errorf("%v were made (%v)", made, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // cleanCargoConfigs are the settings of cargo that hold no secret. Cargo gives up
@@ -27,7 +28,7 @@ func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 // cargoHome gives cargo a home of its own beside the copied settings: it locks and
 // notes things there. Packages are found where the user has downloaded them or, with
 // a network, kept in the cache.
-func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[string]string {
+func (c *Commands) cargoHome(d *private.Dir, home string, env []string) map[string]string {
 	own := filepath.Join(home, ".cargo")
 	if value, ok := environ.Get(env, "CARGO_HOME"); ok {
 		own = value
@@ -35,8 +36,8 @@ func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[strin
 	packages := own
 	if !c.cfg.Network.Closed() {
 		packages = ""
-		if d.cache != "" {
-			packages = filepath.Join(d.cache, "cargo")
+		if d.Cache != "" {
+			packages = filepath.Join(d.Cache, "cargo")
 		}
 	}
 	if environ.WritableValue(env, "CARGO_HOME", c.cfg.host().Writable) {
@@ -44,13 +45,13 @@ func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[strin
 	}
 	for _, part := range []string{"registry", "git"} {
 		if !c.cfg.Network.Closed() && packages != "" {
-			makeInCache(d.cache, path.Join("cargo", part))
+			makeInCache(d.Cache, path.Join("cargo", part))
 		}
 		if target := filepath.Join(packages, part); packages != "" && isDir(target) {
-			d.keep(path.Join(".cargo", part), func(name string) error { return d.root.Symlink(target, name) })
+			d.Keep(path.Join(".cargo", part), func(name string) error { return d.Root.Symlink(target, name) })
 		}
 	}
-	return map[string]string{"CARGO_HOME": filepath.Join(d.home(), ".cargo")}
+	return map[string]string{"CARGO_HOME": filepath.Join(d.Home(), ".cargo")}
 }
 
 // makeInCache makes a directory in the cache, in which commands write.

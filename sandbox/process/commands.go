@@ -10,6 +10,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -45,7 +46,7 @@ type Commands struct {
 	limits  sandbox.Limits
 	env     func() []string // filtered once
 	null    *os.File
-	guard   *watchdog
+	guard   *tree.Watchdog
 	reserve memoryReserve
 	leave   sync.Once // the control groups, after the last commands of this program
 	forget  func()    // no orphan concerns these commands any more
@@ -77,7 +78,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 	if cfg.Env == nil {
 		cfg.Env = os.Environ()
 	}
-	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(watchdog),
+	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(tree.Watchdog),
 		shells: map[*Shell]bool{}}
 	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
@@ -191,7 +192,7 @@ func (c *Commands) Close() error {
 	c.forget()
 	c.closeCache()
 	c.confinement.close()
-	c.guard.close()
+	c.guard.Close()
 	c.reserve.close()
 	c.leave.Do(func() {
 		if openCommands.Add(-1) == 0 {
@@ -204,3 +205,8 @@ func (c *Commands) Close() error {
 // FilterEnv returns env without the variables that commands do not get: what looks
 // secret and is not named by pass.
 func FilterEnv(env, pass []string) []string { return environ.Filter(env, pass) }
+
+// Helpers must be the first call of main (and of TestMain): in the process that a
+// [Commands] starts to end all commands when the server has died, however it died,
+// it does that work and never returns, in every other it returns at once.
+func Helpers() { tree.Helpers() }

@@ -14,6 +14,8 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -152,7 +154,7 @@ func (c *confinement) chose(tier Tier) bool {
 func (c *confinement) close() {
 	if dir, cage := c.first(); cage != nil {
 		_ = cage.Close()
-		dir.remove()
+		dir.Remove()
 	}
 	c.once.Do(func() {})
 	c.looked.Close()
@@ -161,7 +163,7 @@ func (c *confinement) close() {
 // A cage is the confinement of one session: the policy with its private
 // directories, ready for the kernel in one of the tiers.
 type cage struct {
-	jail
+	tree.Jail
 	policy policy.Policy
 	tier   Tier
 	gate   *network.Gate // nil: nothing but what the policy says of the network
@@ -173,34 +175,34 @@ type cage struct {
 func (c *cage) stale() bool { return c.policy.Changed() != c.made }
 
 // jails make one for each tier.
-var jails = map[Tier]func(confine.Isolation) (jail, error){
-	Threads: func(in confine.Isolation) (jail, error) {
+var jails = map[Tier]func(confine.Isolation) (tree.Jail, error){
+	Threads: func(in confine.Isolation) (tree.Jail, error) {
 		return confine.New(in.Policy, confine.Options{Gate: in.Gate})
 	},
-	Namespaces: func(in confine.Isolation) (jail, error) { return confine.NewIsolator(in) },
+	Namespaces: func(in confine.Isolation) (tree.Jail, error) { return confine.NewIsolator(in) },
 }
 
 // cageFor says whom a cage is for.
 type cageFor struct {
-	session     *sessionDir // nil for none
-	read, write []string    // what its commands may reach besides
+	session     *private.Dir // nil for none
+	read, write []string     // what its commands may reach besides
 }
 
 func (c *confinement) cage(f cageFor) (*cage, error) {
 	read, write := f.read, f.write
 	var files map[string]string
 	if f.session != nil {
-		read, write = append(slices.Clone(read), f.session.etc()), append(slices.Clone(write), f.session.tmp(), f.session.home())
-		if f.session.cache != "" {
-			write = append(write, f.session.cache)
+		read, write = append(slices.Clone(read), f.session.Etc()), append(slices.Clone(write), f.session.Tmp(), f.session.Home())
+		if f.session.Cache != "" {
+			write = append(write, f.session.Cache)
 		}
 		if c.decision.tier == Namespaces {
-			files = map[string]string{"/etc/passwd": f.session.passwd(), "/etc/group": f.session.group()}
+			files = map[string]string{"/etc/passwd": f.session.Passwd(), "/etc/group": f.session.Group()}
 		}
 	}
 	gate := c.gate()
 	if gate != nil && files != nil {
-		names, err := f.session.layNames()
+		names, err := f.session.LayNames()
 		if err != nil {
 			return nil, err
 		}
@@ -220,12 +222,12 @@ func (f cageFor) own() []string {
 	if f.session == nil {
 		return f.read
 	}
-	return append(slices.Clone(f.read), f.session.path)
+	return append(slices.Clone(f.read), f.session.Path)
 }
 
 // Close ends what runs there and what is relayed for it.
 func (c *cage) Close() error {
-	err := c.jail.Close()
+	err := c.Jail.Close()
 	if c.gate != nil {
 		c.gate.Close()
 	}
@@ -245,7 +247,7 @@ func (c *cage) since(mark uint64) []string {
 	if c.gate == nil {
 		return nil
 	}
-	own := "blocked by the sandbox: network to " + strings.ToLower(hostname()) + " ("
+	own := "blocked by the sandbox: network to " + strings.ToLower(private.Hostname()) + " ("
 	return slices.DeleteFunc(c.gate.Refusals(mark), func(s string) bool {
 		return strings.HasPrefix(s, own) // programs look up who they are on, git for one, and go on
 	})
@@ -254,7 +256,7 @@ func (c *cage) since(mark uint64) []string {
 // explain tells what the sandbox refused a command, a sentence each: first what is
 // said of it already.
 func (c *cage) explain(dir, stderr string, said []string, refusals []hints.Refusal) []string {
-	_, hidden := c.jail.(*confine.Isolator)
+	_, hidden := c.Jail.(*confine.Isolator)
 	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden, Listens: hints.ListensOnLoopback,
 		Said: said}
 	if c.gate != nil {
@@ -297,11 +299,11 @@ func (c *Commands) SelfTest() (Status, error) {
 			return Status{}, err
 		}
 		if cage, err = c.confinement.cage(cageFor{session: dir}); err != nil {
-			dir.remove()
+			dir.Remove()
 			return Status{}, err
 		}
 	}
-	defer dir.remove()
+	defer dir.Remove()
 	defer cage.Close()
 	return cage.Status(), nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // A container is one that runs, is being made, or has ended.
@@ -60,8 +61,8 @@ func (b *container) open() {
 		b.last = b.finish(cmd)
 	}
 	if b.tree != "" {
-		removeTree(b.tree)
-		b.fleet.c.guard.dirEnds(b.tree)
+		private.Remove(b.tree)
+		b.fleet.c.guard.DirEnds(b.tree)
 	}
 }
 
@@ -78,7 +79,7 @@ func (b *container) start() (*exec.Cmd, error) {
 	if b.tree, canary, err = f.newTree(); err != nil {
 		return nil, err
 	}
-	f.c.guard.dirBegins(b.tree)
+	f.c.guard.DirBegins(b.tree)
 	cmd, err := b.run(ctx)
 	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" {
 		f.bare.Store(true)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -270,7 +271,7 @@ func (f *fleet) newTree() (path, canary string, err error) {
 	if place == "" {
 		return "", "", &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
 	}
-	path, err = os.MkdirTemp(place, privatePrefix)
+	path, err = os.MkdirTemp(place, private.Prefix)
 	if err != nil {
 		return "", "", &PrivateDirError{Dir: place, Err: err}
 	}

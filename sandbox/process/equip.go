@@ -6,26 +6,27 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
 // equip makes a new session's HOME what tools expect of one: the user's settings
 // without their secrets lie in it, and what tools keep for later goes to the cache of
 // the workspace. It returns the environment that tells tools so.
-func (c *Commands) equip(d *sessionDir, env []string) []string {
+func (c *Commands) equip(d *private.Dir, env []string) []string {
 	home, _ := environ.Get(env, "HOME")
 	if home == "" {
 		return env
 	}
-	for _, f := range c.settings(home, d.home()).Files {
+	for _, f := range c.settings(home, d.Home()).Files {
 		if len(c.cfg.Network.Rules()) > 0 {
 			f.Text = environ.ProxySetting.ReplaceAllString(f.Text, "")
 		}
-		d.keep(f.Name, func(name string) error { return d.write(name, []byte(f.Text), 0o600) })
+		d.Keep(f.Name, func(name string) error { return d.Write(name, []byte(f.Text), 0o600) })
 	}
 	set := map[string]string{}
 	if _, ok := environ.Get(env, "XDG_CONFIG_HOME"); ok {
-		set["XDG_CONFIG_HOME"] = filepath.Join(d.home(), ".config")
+		set["XDG_CONFIG_HOME"] = filepath.Join(d.Home(), ".config")
 	}
 	for name, dir := range map[string]string{"PYTHONUSERBASE": ".local", "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright"} {
 		if _, ok := environ.Get(env, name); !ok && isDir(filepath.Join(home, dir)) {
@@ -34,7 +35,7 @@ func (c *Commands) equip(d *sessionDir, env []string) []string {
 	}
 	env = environ.Merge(env, set)
 	if cache := c.cache(); cache != nil {
-		d.cache = cache.Dir()
+		d.Cache = cache.Dir()
 		env = environ.ForCache(cache.Dir(), env, c.cfg.host())
 	}
 	return environ.Merge(env, c.cargoHome(d, home, env))

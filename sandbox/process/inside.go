@@ -10,6 +10,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // An inside says what commands of a runner find, who is in a container himself.
@@ -50,10 +51,10 @@ func insideConfig(h *remote.Hello) (Config, error) {
 
 // equip fills the HOME of a session and returns the environment that leads tools to
 // the cache. What the image says of that stays.
-func (in *inside) equip(d *sessionDir, env []string) []string {
+func (in *inside) equip(d *private.Dir, env []string) []string {
 	for _, f := range in.files {
-		text := strings.ReplaceAll(f.Text, in.home, d.home())
-		d.keep(f.Name, func(name string) error { return d.write(name, []byte(text), 0o600) })
+		text := strings.ReplaceAll(f.Text, in.home, d.Home())
+		d.Keep(f.Name, func(name string) error { return d.Write(name, []byte(text), 0o600) })
 	}
 	if in.cache == "" {
 		return env

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // A PrivateDirError: commands cannot run, for there is no place for their
@@ -34,12 +35,12 @@ func (e *PrivateDirError) Hint() string {
 var errExposed = errors.New("commands can write there")
 
 // newSessionDir makes the directory of a session, with all that it holds.
-func (c *confinement) newSessionDir(confined bool) (*sessionDir, error) {
+func (c *confinement) newSessionDir(confined bool) (*private.Dir, error) {
 	place := c.privatePlace(confined)
 	if place == "" {
 		return nil, &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
 	}
-	d, err := newDir(place)
+	d, err := private.New(place)
 	if err != nil {
 		return nil, &PrivateDirError{Dir: place, Err: err}
 	}

@@ -257,7 +257,7 @@ func (s *session) isolators() (all []*confine.Isolator) {
 		if c == nil {
 			return
 		}
-		if i, ok := c.jail.(*confine.Isolator); ok {
+		if i, ok := c.Jail.(*confine.Isolator); ok {
 			all = append(all, i)
 		}
 	}

@@ -40,7 +40,7 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 			all = append(all, machineStarved)
 		}
 		if now.ProcessesRefuse > before.events.ProcessesRefuse {
-			j.tree.kill() // what is left of it is broken, and in the way of the next
+			j.tree.Kill() // what is left of it is broken, and in the way of the next
 			all = append(all, c.processesReached())
 		}
 	}

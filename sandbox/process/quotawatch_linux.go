@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,10 +53,10 @@ func (s *Shell) killAll(jobs []*job) {
 	}
 	var all sync.WaitGroup
 	for _, j := range jobs {
-		all.Go(j.tree.kill)
+		all.Go(j.tree.Kill)
 	}
 	if !s.session.confined() {
-		all.Go(strays{tmp: s.session.mark()}.kill)
+		all.Go(tree.Strays{Tmp: s.session.mark()}.Kill)
 	}
 	all.Wait()
 }
@@ -85,7 +86,7 @@ func (s *Shell) jobs() (all []*job, any bool) {
 func isolatedJobs(s *Shell) (n int) {
 	jobs, _ := s.jobs()
 	for _, j := range jobs {
-		if j.tree.alive() {
+		if j.tree.Alive() {
 			n++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
@@ -97,11 +98,11 @@ type localProcess struct {
 }
 
 func (p localProcess) end(ask syscall.Signal) {
-	end(p.shell.now, p.shell.c.limits.KillGrace, ask, p.tree)
+	tree.End(p.shell.now, p.shell.c.limits.KillGrace, ask, p.tree)
 }
 
 func (p localProcess) needs() Needs {
-	awaits := p.held != nil && awaitsTerminal(p.tree, p.number) || p.held == nil && awaitsPipe(p.tree, p.stdin)
+	awaits := p.held != nil && tree.AwaitsTerminal(p.tree, p.number) || p.held == nil && tree.AwaitsPipe(p.tree, p.stdin)
 	if !awaits {
 		return Needs{}
 	}

@@ -8,7 +8,7 @@ import (
 
 // startError words what the system said when the program was to be started.
 func startError(c *Command, l launched, err error) error {
-	if dirErr := checkDir(l.dir); dirErr != nil {
+	if dirErr := checkDir(l.Dir); dirErr != nil {
 		return dirErr // it vanished meanwhile
 	}
 	known := []struct{ system, ours error }{
@@ -24,7 +24,7 @@ func startError(c *Command, l launched, err error) error {
 	}
 	refused := ""
 	if l.cage != nil && (errors.Is(err, ErrNotExecutable) || errors.Is(err, ErrNoProgram)) {
-		if refused = l.cage.explainProgram(l.path); refused != "" {
+		if refused = l.cage.explainProgram(l.Path); refused != "" {
 			err = ErrNotExecutable // it was found, but where commands do not see it
 		}
 	}

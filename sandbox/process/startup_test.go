@@ -21,7 +21,7 @@ func TestStartup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.remove()
+	defer d.Remove()
 	host := filepath.Join(t.TempDir(), "rc")
 	if err := os.WriteFile(host, []byte("A=host's\nexport API_KEY=sk B=1\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -31,9 +31,9 @@ func TestStartup(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := func(name, value string) bool { return environ.Withheld(name, value, nil) }
-	for from, want := range map[string]string{host: "A=host's\nexport API_KEY= B=1\n", host + "x": "", d.path: "", large: "", commands.cfg.Dir: ""} {
+	for from, want := range map[string]string{host: "A=host's\nexport API_KEY= B=1\n", host + "x": "", d.Path: "", large: "", commands.cfg.Dir: ""} {
 		u := &Startup{Var: "V", Name: "start", Text: "ours", Copies: []Copy{{from, "copy"}}}
-		dir, err := d.lay(u.all(commands.confinement.policy(), secret))
+		dir, err := d.Lay(u.all(commands.confinement.policy(), secret))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,13 +41,13 @@ func TestStartup(t *testing.T) {
 			t.Errorf("%s: %q, %v", from, got, err)
 		}
 		u.InDir = true
-		if u.value(dir) != dir || filepath.Dir(dir) != d.etc() {
+		if u.value(dir) != dir || filepath.Dir(dir) != d.Etc() {
 			t.Errorf("%s: %s", from, dir)
 		}
 		if got, _ := os.ReadFile(filepath.Join(dir, "copy")); string(got) != want {
 			t.Errorf("%s: the copy holds %q, want %q", from, got, want)
 		}
-		d.unlay(dir)
+		d.Unlay(dir)
 		if _, err := os.Stat(dir); err == nil {
 			t.Error("it is still there")
 		}

@@ -20,11 +20,11 @@ func (j *job) openPipes(c *Command, l *launched) (theirs []*os.File, err error) 
 		if i == 0 {
 			read, write = write, read
 		}
-		l.files[i] = write
+		l.Files[i] = write
 		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
 	}
 	if c.Live {
-		l.files[2] = l.files[1] // one stream, in the order in which it was written
+		l.Files[2] = l.Files[1] // one stream, in the order in which it was written
 	}
 	return theirs, nil
 }

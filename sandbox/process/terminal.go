@@ -28,6 +28,6 @@ func (j *job) openTerminal(c *Command, l *launched) (theirs []*os.File, err erro
 		return nil, fmt.Errorf("%w: %w", ErrNoTerminal, err)
 	}
 	j.pipes, j.held, j.number = []*os.File{pair.Master}, pair.Slave, pair.Number
-	l.files, l.terminal = [3]*os.File{pair.Slave, pair.Slave, pair.Slave}, true
+	l.Files, l.Terminal = [3]*os.File{pair.Slave, pair.Slave, pair.Slave}, true
 	return nil, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // TestUsers: programs that ask who they are get an answer, and in namespaces
@@ -45,7 +46,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestUserTables(t *testing.T) {
-	passwd, group := userTables("/home:of\nmine")
+	passwd, group := private.UserTables("/home:of\nmine")
 	for text, fields := range map[string]int{passwd: 7, group: 4} {
 		ids := map[string]bool{}
 		for line := range strings.Lines(text) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package process
+package tree
 
 import (
 	"bufio"
@@ -18,11 +18,12 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
-// watchdogName is argv[0] of the process that outlives the server.
+// WatchdogName is argv[0] of the process that outlives the server.
 // It is not called like the program: what ends servers by their name spares it.
-const watchdogName = "command-watchdog"
+const WatchdogName = "command-watchdog"
 
 // markVar and serverVar tell it the mark that all commands of the server have, and
 // the server's process id.
@@ -40,25 +41,25 @@ var hooked bool
 // it does that work and never returns, in every other it returns at once.
 func Helpers() {
 	hooked = true
-	if len(os.Args) == 1 && os.Args[0] == watchdogName {
+	if len(os.Args) == 1 && os.Args[0] == WatchdogName {
 		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 		mark, _ := strconv.ParseUint(os.Getenv(markVar), 10, 64)
 		server, _ := strconv.Atoi(os.Getenv(serverVar))
-		heed(os.Stdin).endAll(proc.Mark(mark), server, sandbox.DefaultLimits.KillGrace)
+		Heed(os.Stdin).EndAll(proc.Mark(mark), server, sandbox.DefaultLimits.KillGrace)
 		os.Exit(0)
 	}
 }
 
-// A watchdog is the server's end of the line to that process. Its messages are
+// A Watchdog is the server's end of the line to that process. Its messages are
 // lines: +pgid and -pgid for groups, and the same with a quoted path for the
 // private directories of sessions.
-type watchdog struct {
+type Watchdog struct {
 	once sync.Once
 	line *os.File // written to without ever blocking
 }
 
 // start opens the line at once, so that nothing is lost, and the process on the side.
-func (w *watchdog) start() {
+func (w *Watchdog) start() {
 	w.once.Do(func() {
 		if !hooked {
 			return
@@ -89,7 +90,7 @@ func runWatchdog(stdin *os.File) {
 		}
 	}
 	pid, err := proc.Start(func() (int, error) {
-		return syscall.ForkExec(exe, []string{watchdogName}, &syscall.ProcAttr{
+		return syscall.ForkExec(exe, []string{WatchdogName}, &syscall.ProcAttr{
 			Dir:   "/",
 			Env:   []string{"GOMAXPROCS=1", fmt.Sprintf("%s=%d", markVar, proc.OwnMark()), fmt.Sprintf("%s=%d", serverVar, os.Getpid())},
 			Files: []uintptr{stdin.Fd(), null.Fd(), null.Fd()},
@@ -103,7 +104,7 @@ func runWatchdog(stdin *os.File) {
 	_, _ = proc.Wait(pid)
 }
 
-func (w *watchdog) say(line string) {
+func (w *Watchdog) say(line string) {
 	w.start()
 	if w.line != nil {
 		_ = w.line.SetWriteDeadline(time.Now().Add(time.Millisecond))
@@ -111,37 +112,37 @@ func (w *watchdog) say(line string) {
 	}
 }
 
-func (w *watchdog) groupBegins(pgid int)  { w.say("+" + strconv.Itoa(pgid) + "\n") }
-func (w *watchdog) groupEnds(pgid int)    { w.say("-" + strconv.Itoa(pgid) + "\n") }
-func (w *watchdog) dirBegins(path string) { w.say(fmt.Sprintf("+%q\n", path)) }
-func (w *watchdog) dirEnds(path string)   { w.say(fmt.Sprintf("-%q\n", path)) }
+func (w *Watchdog) groupBegins(pgid int)  { w.say("+" + strconv.Itoa(pgid) + "\n") }
+func (w *Watchdog) groupEnds(pgid int)    { w.say("-" + strconv.Itoa(pgid) + "\n") }
+func (w *Watchdog) DirBegins(path string) { w.say(fmt.Sprintf("+%q\n", path)) }
+func (w *Watchdog) DirEnds(path string)   { w.say(fmt.Sprintf("-%q\n", path)) }
 
-// close ends the watchdog, which finds nothing left to do.
-func (w *watchdog) close() {
+// Close ends the watchdog, which finds nothing left to do.
+func (w *Watchdog) Close() {
 	w.once.Do(func() {})
 	if w.line != nil {
 		_ = w.line.Close()
 	}
 }
 
-// A charge is what the watchdog was told of and not released from.
-type charge struct {
-	groups map[int]bool
-	dirs   map[string]bool
+// A Charge is what the watchdog was told of and not released from.
+type Charge struct {
+	Groups map[int]bool
+	Dirs   map[string]bool
 }
 
-// heed follows the line until the server hangs up.
-func heed(line io.Reader) charge {
-	c := charge{groups: map[int]bool{}, dirs: map[string]bool{}}
+// Heed follows the line until the server hangs up.
+func Heed(line io.Reader) Charge {
+	c := Charge{Groups: map[int]bool{}, Dirs: map[string]bool{}}
 	for lines := bufio.NewScanner(line); lines.Scan(); {
 		if len(lines.Bytes()) < 2 {
 			continue
 		}
 		sign, what := lines.Text()[:1], lines.Text()[1:]
 		if dir, err := strconv.Unquote(what); err == nil {
-			note(c.dirs, dir, sign)
+			note(c.Dirs, dir, sign)
 		} else if pgid, err := strconv.Atoi(what); err == nil && pgid > 1 {
-			note(c.groups, pgid, sign)
+			note(c.Groups, pgid, sign)
 		}
 	}
 	return c
@@ -155,24 +156,24 @@ func note[K comparable](set map[K]bool, key K, sign string) {
 	}
 }
 
-// endAll asks everything to end, and after the grace period kills it and
+// EndAll asks everything to end, and after the grace period kills it and
 // removes the private directories. Who was forked during a look at the processes
 // is found by the next.
-func (c charge) endAll(mark proc.Mark, server int, grace time.Duration) {
-	if len(c.groups)+len(c.dirs) == 0 {
+func (c Charge) EndAll(mark proc.Mark, server int, grace time.Duration) {
+	if len(c.Groups)+len(c.Dirs) == 0 {
 		return
 	}
 	for deadline := time.Now().Add(grace); ; time.Sleep(20 * time.Millisecond) {
-		if c.signal(unix.SIGTERM); !c.groupsAlive() || time.Now().After(deadline) {
+		if c.Signal(unix.SIGTERM); !c.groupsAlive() || time.Now().After(deadline) {
 			break
 		}
 	}
-	c.signal(unix.SIGKILL)
+	c.Signal(unix.SIGKILL)
 	if orphaned(server) {
 		killBearers(mark)
 	}
-	for dir := range c.dirs {
-		removeTree(dir)
+	for dir := range c.Dirs {
+		private.Remove(dir)
 	}
 }
 
@@ -198,8 +199,8 @@ func killBearers(mark proc.Mark) {
 	}
 }
 
-func (c charge) groupsAlive() bool {
-	for pgid := range c.groups {
+func (c Charge) groupsAlive() bool {
+	for pgid := range c.Groups {
 		if proc.Signal(-pgid, 0) == nil {
 			return true
 		}
@@ -207,13 +208,13 @@ func (c charge) groupsAlive() bool {
 	return false
 }
 
-func (c charge) signal(sig syscall.Signal) {
-	for pgid := range c.groups {
+func (c Charge) Signal(sig syscall.Signal) {
+	for pgid := range c.Groups {
 		_ = proc.Signal(-pgid, sig)
 	}
 	var tmps []string
-	for dir := range c.dirs {
-		tmps = append(tmps, tmpOf(dir))
+	for dir := range c.Dirs {
+		tmps = append(tmps, private.Temp(dir))
 	}
-	killMarked(tmps, sig)
+	KillMarked(tmps, sig)
 }

@@ -1,4 +1,4 @@
-package process
+package tree
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// awaitsPipe asks the kernel whether a tree reads from the pipe that input goes to
+// AwaitsPipe asks the kernel whether a tree reads from the pipe that input goes to
 // while nothing of it runs.
-func awaitsPipe(t tree, input *os.File) bool {
+func AwaitsPipe(t Tree, input *os.File) bool {
 	conn, err := input.SyscallConn()
 	if err != nil {
 		return false
@@ -21,10 +21,10 @@ func awaitsPipe(t tree, input *os.File) bool {
 	return err == nil && awaits(t, proc.Input{Name: fmt.Sprintf("pipe:[%d]", stat.Ino)})
 }
 
-// awaitsTerminal asks that of the terminal of a number.
-func awaitsTerminal(t tree, number int) bool { return awaits(t, proc.TerminalInput(number)) }
+// AwaitsTerminal asks that of the terminal of a number.
+func AwaitsTerminal(t Tree, number int) bool { return awaits(t, proc.TerminalInput(number)) }
 
-func awaits(t tree, in proc.Input) bool {
+func awaits(t Tree, in proc.Input) bool {
 	dir, pids := t.(interface{ processes() (string, []int) }).processes()
 	return proc.Awaits(dir, pids, in)
 }

@@ -1,4 +1,4 @@
-package process
+package private
 
 import (
 	"errors"
@@ -13,19 +13,19 @@ import (
 // which one that asks is the gateway's affair.
 const hostsTable = "/etc/hosts"
 
-// layNames makes the table of names that commands see instead of the machine's, and
+// LayNames makes the table of names that commands see instead of the machine's, and
 // returns what is laid over what.
-func (d *sessionDir) layNames() (map[string]string, error) {
+func (d *Dir) LayNames() (map[string]string, error) {
 	machine, _ := os.ReadFile(hostsTable) // one that cannot be read is empty
 	name := strings.TrimPrefix(hostsTable, "/")
-	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return map[string]string{hostsTable: d.path + hostsTable}, d.write(name, []byte(ownNames(string(machine))), 0o644)
+	return map[string]string{hostsTable: d.Path + hostsTable}, d.Write(name, []byte(OwnNames(string(machine))), 0o644)
 }
 
-// hostname is what the machine calls itself, "" when that is no word.
-func hostname() string {
+// Hostname is what the machine calls itself, "" when that is no word.
+func Hostname() string {
 	name, err := os.Hostname()
 	if err != nil || len(strings.Fields(name)) != 1 {
 		return ""
@@ -33,11 +33,11 @@ func hostname() string {
 	return name
 }
 
-// ownNames is the table of hosts without the machine's neighbours: who asks for one
+// OwnNames is the table of hosts without the machine's neighbours: who asks for one
 // of those shall ask the server, which answers from the machine's table what the
 // rules permit. Loopback is the session's own, and the machine knows its own name.
-func ownNames(text string) string {
-	machine := hostname()
+func OwnNames(text string) string {
+	machine := Hostname()
 	var out strings.Builder
 	local, named := false, machine == ""
 	for line := range strings.Lines(text) {

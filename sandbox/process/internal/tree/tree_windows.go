@@ -1,4 +1,4 @@
-package process
+package tree
 
 import (
 	"os"
@@ -8,23 +8,23 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// startGroup starts a program in a job object of its own: what it starts is in the job, too, and cannot leave it.
+// StartGroup starts a program in a job object of its own: what it starts is in the job, too, and cannot leave it.
 // The server holds the only handle of the job, so that all of it ends with the server, however that ends.
-func startGroup(l launch, _ *watchdog, _ bool) (tree, error) {
+func StartGroup(l Launch, _ *Watchdog, _ bool) (Tree, error) {
 	job, err := newJobObject()
 	if err != nil {
 		return nil, err
 	}
 	// It runs nothing before it is in the job, and shows no window: programs of the console have one that nobody sees.
 	attr := &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW}
-	p, err := os.StartProcess(l.path, l.argv, &os.ProcAttr{Dir: l.dir, Env: l.env, Files: l.files[:], Sys: attr})
+	p, err := os.StartProcess(l.Path, l.Argv, &os.ProcAttr{Dir: l.Dir, Env: l.Env, Files: l.Files[:], Sys: attr})
 	if err != nil {
-		job.release()
+		job.Release()
 		return nil, err
 	}
 	if err := job.take(p); err != nil {
 		_ = p.Kill() // it is not in the job
-		job.release()
+		job.Release()
 		_, _ = p.Wait()
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func newJobObject() (*jobObject, error) {
 		ActiveProcessLimit: jobProcesses,
 	}}
 	if err := setJobLimits(handle, &limits); err != nil {
-		j.release()
+		j.Release()
 		return nil, err
 	}
 	return j, nil
@@ -108,21 +108,21 @@ func resume(pid uint32) error {
 	return nil
 }
 
-func (j *jobObject) wait() ending {
+func (j *jobObject) Wait() Ending {
 	state, err := j.p.Wait()
 	if err != nil {
-		return ending{code: -1}
+		return Ending{Code: -1}
 	}
-	return ending{code: state.ExitCode()}
+	return Ending{Code: state.ExitCode()}
 }
 
 // signal ends the tree at once: there is no signal that asks programs to end, and that all of them know.
-func (j *jobObject) signal(syscall.Signal) { j.kill() }
+func (j *jobObject) Signal(syscall.Signal) { j.Kill() }
 
 // killedCode is the exit code of what is killed, as of a program that SIGKILL ends elsewhere.
 const killedCode = 128 + 9
 
-func (j *jobObject) kill() {
+func (j *jobObject) Kill() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.handle != 0 {
@@ -130,16 +130,16 @@ func (j *jobObject) kill() {
 	}
 }
 
-func (j *jobObject) alive() bool {
+func (j *jobObject) Alive() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.handle != 0 && activeProcesses(j.handle) > 0
 }
 
-func (j *jobObject) survivors() bool { return j.alive() }
+func (j *jobObject) Survivors() bool { return j.Alive() }
 
 // release ends what is left, too: the handle is the last one.
-func (j *jobObject) release() {
+func (j *jobObject) Release() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.handle != 0 {
@@ -148,25 +148,25 @@ func (j *jobObject) release() {
 	}
 }
 
-// strays do not exist here: nothing leaves a job.
-type strays struct {
-	tmp string
-	all bool
+// Strays do not exist here: nothing leaves a job.
+type Strays struct {
+	Tmp string
+	All bool
 }
 
-func (strays) wait() ending          { return ending{} }
-func (strays) signal(syscall.Signal) {}
-func (strays) kill()                 {}
-func (strays) alive() bool           { return false }
-func (strays) survivors() bool       { return false }
-func (strays) release()              {}
+func (Strays) Wait() Ending          { return Ending{} }
+func (Strays) Signal(syscall.Signal) {}
+func (Strays) Kill()                 {}
+func (Strays) Alive() bool           { return false }
+func (Strays) Survivors() bool       { return false }
+func (Strays) Release()              {}
 
 // No watchdog is needed: jobs end with the server.
-type watchdog struct{}
+type Watchdog struct{}
 
-func (*watchdog) dirBegins(string) {}
-func (*watchdog) dirEnds(string)   {}
-func (*watchdog) close()           {}
+func (*Watchdog) DirBegins(string) {}
+func (*Watchdog) DirEnds(string)   {}
+func (*Watchdog) Close()           {}
 
 // Helpers does nothing here: there are no groups to guard.
 func Helpers() {}

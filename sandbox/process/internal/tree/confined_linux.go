@@ -1,4 +1,4 @@
-package process
+package tree
 
 import (
 	"syscall"
@@ -8,9 +8,9 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 )
 
-// startConfined starts a program where the kernel keeps it to the session's policy: on
+// StartConfined starts a program where the kernel keeps it to the session's policy: on
 // a thread which a jail restricts and then abandons, or in namespaces.
-func startConfined(in jail, l launch) (tree, error) {
+func StartConfined(in Jail, l Launch) (Tree, error) {
 	l.confined = true
 	if isolator, ok := in.(*confine.Isolator); ok {
 		return startIsolated(isolator, l)
@@ -32,9 +32,9 @@ type caged struct {
 }
 
 // signal reaches every process of the domain, also those that left the group.
-func (t *caged) signal(sig syscall.Signal) {
+func (t *caged) Signal(sig syscall.Signal) {
 	if t.domain.Signal(sig) != nil {
-		t.group.signal(sig)
+		t.group.Signal(sig)
 	}
 }
 
@@ -42,21 +42,21 @@ func (t *caged) signal(sig syscall.Signal) {
 // sleeps in the kernel and cannot be waited for.
 const killed = 100 * time.Millisecond
 
-func (t *caged) kill() {
+func (t *caged) Kill() {
 	if t.domain.Kill() != nil {
-		t.group.kill()
+		t.group.Kill()
 	}
 	select {
-	case <-t.gone():
+	case <-t.Gone():
 	case <-time.After(killed):
 	}
 }
 
-func (t *caged) alive() bool     { return t.domain.Populated() }
-func (t *caged) survivors() bool { return t.domain.Alive() }
+func (t *caged) Alive() bool     { return t.domain.Populated() }
+func (t *caged) Survivors() bool { return t.domain.Alive() }
 
 // gone is closed when nothing of the tree is left.
-func (t *caged) gone() <-chan struct{} { return t.domain.Done() }
+func (t *caged) Gone() <-chan struct{} { return t.domain.Done() }
 
 // refusals are what the kernel's broker has on record.
-func (t *caged) refusals() []hints.Refusal { return t.domain.Refusals() }
+func (t *caged) Refusals() []hints.Refusal { return t.domain.Refusals() }

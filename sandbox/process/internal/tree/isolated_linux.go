@@ -1,4 +1,4 @@
-package process
+package tree
 
 import (
 	"syscall"
@@ -14,9 +14,9 @@ import (
 // server, without a watchdog.
 type isolated struct{ cell *confine.Cell }
 
-func startIsolated(in *confine.Isolator, l launch) (tree, error) {
-	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir, Terminal: l.terminal, Cancel: l.over, Bounds: l.bounds}
-	for i, f := range l.files {
+func startIsolated(in *confine.Isolator, l Launch) (Tree, error) {
+	p := confine.Program{Path: l.Path, Argv: l.Argv, Env: l.Env, Dir: l.Dir, Terminal: l.Terminal, Cancel: l.Over, Bounds: l.Bounds}
+	for i, f := range l.Files {
 		p.Files[i] = f.Fd()
 	}
 	for pause := time.Millisecond; ; pause *= 2 {
@@ -31,22 +31,22 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 	}
 }
 
-func (t isolated) wait() ending { return endingOf(t.cell.Wait()) }
+func (t isolated) Wait() Ending { return endingOf(t.cell.Wait()) }
 
-func (t isolated) signal(sig syscall.Signal) { _ = t.cell.Signal(sig) }
+func (t isolated) Signal(sig syscall.Signal) { _ = t.cell.Signal(sig) }
 
-func (t isolated) kill() {
+func (t isolated) Kill() {
 	_ = t.cell.Kill()
 	select {
-	case <-t.gone():
+	case <-t.Gone():
 	case <-time.After(killed):
 	}
 }
 
-func (t isolated) alive() bool           { return t.cell.Alive() }
-func (t isolated) survivors() bool       { return t.cell.Alive() }
-func (t isolated) release()              {}
-func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
+func (t isolated) Alive() bool           { return t.cell.Alive() }
+func (t isolated) Survivors() bool       { return t.cell.Alive() }
+func (t isolated) Release()              {}
+func (t isolated) Gone() <-chan struct{} { return t.cell.Done() }
 
 // refusals are on nobody's record here: what may not be reached does not exist.
-func (isolated) refusals() []hints.Refusal { return nil }
+func (isolated) Refusals() []hints.Refusal { return nil }

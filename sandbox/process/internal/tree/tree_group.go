@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package process
+package tree
 
 import (
 	"syscall"
@@ -21,20 +21,20 @@ type escapees struct{}
 
 func (escapees) forget() {}
 
-func (g *group) alive() bool { return proc.Signal(-g.pid, 0) == nil }
+func (g *group) Alive() bool { return proc.Signal(-g.pid, 0) == nil }
 
 func (g *group) reach(sig syscall.Signal) bool { return proc.Signal(-g.pid, sig) == nil }
 
-type strays struct {
-	tmp string
-	all bool
+type Strays struct {
+	Tmp string
+	All bool
 }
 
-func (strays) wait() ending          { return ending{} }
-func (strays) signal(syscall.Signal) {}
-func (strays) kill()                 {}
-func (strays) alive() bool           { return false }
-func (strays) survivors() bool       { return false }
-func (strays) release()              {}
+func (Strays) Wait() Ending          { return Ending{} }
+func (Strays) Signal(syscall.Signal) {}
+func (Strays) Kill()                 {}
+func (Strays) Alive() bool           { return false }
+func (Strays) Survivors() bool       { return false }
+func (Strays) Release()              {}
 
-func killMarked([]string, syscall.Signal) {}
+func KillMarked([]string, syscall.Signal) {}

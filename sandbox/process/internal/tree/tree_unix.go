@@ -1,6 +1,6 @@
 //go:build unix
 
-package process
+package tree
 
 import (
 	"sync"
@@ -14,14 +14,14 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// startGroup starts a program in a session, and so a process group, of its own: in
+// StartGroup starts a program in a session, and so a process group, of its own: in
 // the server's session it could join the groups of other programs. inside: in a
 // container, whose files are this machine's in part.
 //
 // Pdeathsig would be the obvious way to bind children to the server, but it
 // fires when the thread that forked ends, and Go ends threads at will. The
 // watchdog does it instead.
-func startGroup(l launch, guard *watchdog, inside bool) (tree, error) {
+func StartGroup(l Launch, guard *Watchdog, inside bool) (Tree, error) {
 	g := newGroup(l, guard)
 	begin := g.begin
 	if inside {
@@ -35,29 +35,29 @@ func startGroup(l launch, guard *watchdog, inside bool) (tree, error) {
 }
 
 // newGroup prepares a group; guard is nil where something else ends it with the server.
-func newGroup(l launch, guard *watchdog) *group {
-	return &group{launch: l, guard: guard, born: proc.Ticks()}
+func newGroup(l Launch, guard *Watchdog) *group {
+	return &group{Launch: l, guard: guard, born: proc.Ticks()}
 }
 
-// groups are those that are not over, by their ids.
-var groups sync.Map
+// Groups are those that are not over, by their ids.
+var Groups sync.Map
 
 // begin starts the leader from the calling thread.
 func (g *group) begin() (pid int, err error) {
-	fds := [3]uintptr{g.files[0].Fd(), g.files[1].Fd(), g.files[2].Fd()}
-	bounds := proc.Reserved().With(g.bounds)
+	fds := [3]uintptr{g.Files[0].Fd(), g.Files[1].Fd(), g.Files[2].Fd()}
+	bounds := proc.Reserved().With(g.Bounds)
 	bounds.Expendable = true
 	g.pid, err = bounds.Start(func(stopped bool) (int, error) {
-		attr := &syscall.ProcAttr{Dir: g.dir, Env: g.env, Files: fds[:], Sys: stopWhenBegun(stopped)}
-		attr.Sys.Setsid, attr.Sys.Setctty = true, g.terminal // which is stdin
-		path, argv := g.path, g.argv
+		attr := &syscall.ProcAttr{Dir: g.Dir, Env: g.Env, Files: fds[:], Sys: stopWhenBegun(stopped)}
+		attr.Sys.Setsid, attr.Sys.Setctty = true, g.Terminal // which is stdin
+		path, argv := g.Path, g.Argv
 		if stopped && !g.confined { // who is confined gains no rights anyway
 			path, argv = throughShell(path, argv)
 		}
 		return forkExec(path, argv, attr)
 	})
 	if err == nil {
-		groups.Store(g.pid, g)
+		Groups.Store(g.pid, g)
 	}
 	return g.pid, err
 }
@@ -76,30 +76,30 @@ func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 
 // A group is a tree known by its process group, and on Linux by descent.
 type group struct {
-	launch
+	Launch
 	pid    int
 	born   uint64 // when, in ticks since boot
-	guard  *watchdog
+	guard  *Watchdog
 	reaped atomic.Bool
 	once   sync.Once
 	escapees
 }
 
-func (g *group) wait() ending {
+func (g *group) Wait() Ending {
 	status, err := proc.Wait(g.pid)
 	g.reaped.Store(true)
 	if err != nil {
-		return ending{code: -1} // how it ended is lost; it must not look like success
+		return Ending{Code: -1} // how it ended is lost; it must not look like success
 	}
 	return endingOf(status)
 }
 
-func endingOf(status syscall.WaitStatus) ending {
+func endingOf(status syscall.WaitStatus) Ending {
 	if status.Signaled() {
 		n := status.Signal()
-		return ending{code: 128 + int(n), signal: signalName(n)}
+		return Ending{Code: 128 + int(n), Signal: signalName(n)}
 	}
-	return ending{code: status.ExitStatus()}
+	return Ending{Code: status.ExitStatus()}
 }
 
 func signalName(n syscall.Signal) string {
@@ -109,10 +109,10 @@ func signalName(n syscall.Signal) string {
 	return n.String()
 }
 
-func (g *group) signal(sig syscall.Signal) { g.reach(sig) }
+func (g *group) Signal(sig syscall.Signal) { g.reach(sig) }
 
 // kill goes on until a look at the processes finds none of the tree.
-func (g *group) kill() {
+func (g *group) Kill() {
 	for range 50 {
 		if !g.reach(unix.SIGKILL) {
 			return
@@ -121,11 +121,11 @@ func (g *group) kill() {
 	}
 }
 
-func (g *group) survivors() bool { return proc.Signal(-g.pid, 0) == nil }
+func (g *group) Survivors() bool { return proc.Signal(-g.pid, 0) == nil }
 
-func (g *group) release() {
+func (g *group) Release() {
 	g.once.Do(func() {
-		groups.CompareAndDelete(g.pid, g)
+		Groups.CompareAndDelete(g.pid, g)
 		if g.guard != nil {
 			g.guard.groupEnds(g.pid)
 		}

@@ -1,4 +1,4 @@
-package process
+package tree
 
 import (
 	"os"
@@ -40,19 +40,19 @@ func privileged(path string) bool {
 	return info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 || absent == nil
 }
 
-// marked reports whether p was started with the private TMPDIR tmp.
-func marked(p proc.Process, tmp string) bool {
+// Marked reports whether p was started with the private TMPDIR tmp.
+func Marked(p proc.Process, tmp string) bool {
 	return slices.Contains(proc.Environ(p.PID), "TMPDIR="+tmp)
 }
 
 // orphan reports whether p was left to this process by a command and belongs to no group that is not over.
 func orphan(p proc.Process) bool {
-	_, grouped := groups.Load(p.Group)
+	_, grouped := Groups.Load(p.Group)
 	return !grouped && p.Parent == os.Getpid() && !proc.Known(p.PID) && proc.Orphan(p.PID)
 }
 
-// processes are those of the machine, with all of our own children among them known.
-func processes() []proc.Process {
+// Processes are those of the machine, with all of our own children among them known.
+func Processes() []proc.Process {
 	all := proc.All()
 	proc.Settle()
 	return all
@@ -73,16 +73,16 @@ func (e *escapees) forget() { e.mu.Lock(); e.known = nil; e.mu.Unlock() }
 func (g *group) members() []proc.Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := processes()
+	all := Processes()
 	here := make(map[int]bool)
 	for _, p := range proc.Family(all, func(p proc.Process) bool { return p.Parent == os.Getpid() }) {
 		here[p.PID] = true // numbers are used again: only own descendants are ever signalled
 	}
-	alone := g.alone()
+	alone := g.Alone()
 	found := proc.Family(all, func(p proc.Process) bool {
 		born, known := g.known[p.PID]
 		return here[p.PID] && (p.Group == g.pid || known && born == p.Born ||
-			alone && p.Born >= g.born && orphan(p) && marked(p, g.mark()))
+			alone && p.Born >= g.born && orphan(p) && Marked(p, g.Mark()))
 	})
 	g.known = make(map[int]uint64, len(found))
 	living := found[:0]
@@ -95,7 +95,7 @@ func (g *group) members() []proc.Process {
 	return living
 }
 
-func (g *group) alive() bool { return len(g.members()) > 0 }
+func (g *group) Alive() bool { return len(g.members()) > 0 }
 
 // reach signals every member; false when there is none.
 func (g *group) reach(sig syscall.Signal) bool {
@@ -113,15 +113,15 @@ func signalAll(members []proc.Process, sig syscall.Signal) bool {
 	return len(members) > 0
 }
 
-// strays are what the commands of a session left behind outside all groups.
-type strays struct {
-	tmp string
-	all bool // no other session is open, so every orphan is this one's
+// Strays are what the commands of a session left behind outside all groups.
+type Strays struct {
+	Tmp string
+	All bool // no other session is open, so every orphan is this one's
 }
 
-func (s strays) members() []proc.Process {
+func (s Strays) members() []proc.Process {
 	var living []proc.Process
-	for _, p := range proc.Family(processes(), func(p proc.Process) bool { return orphan(p) && (s.all || marked(p, s.tmp)) }) {
+	for _, p := range proc.Family(Processes(), func(p proc.Process) bool { return orphan(p) && (s.All || Marked(p, s.Tmp)) }) {
 		if !p.Dead {
 			living = append(living, p)
 		}
@@ -129,13 +129,13 @@ func (s strays) members() []proc.Process {
 	return living
 }
 
-func (s strays) wait() ending              { return ending{} }
-func (s strays) signal(sig syscall.Signal) { signalAll(s.members(), sig) }
-func (s strays) alive() bool               { return len(s.members()) > 0 }
-func (s strays) survivors() bool           { return s.alive() }
-func (s strays) release()                  {}
+func (s Strays) Wait() Ending              { return Ending{} }
+func (s Strays) Signal(sig syscall.Signal) { signalAll(s.members(), sig) }
+func (s Strays) Alive() bool               { return len(s.members()) > 0 }
+func (s Strays) Survivors() bool           { return s.Alive() }
+func (s Strays) Release()                  {}
 
-func (s strays) kill() {
+func (s Strays) Kill() {
 	for range 50 {
 		if !signalAll(s.members(), unix.SIGKILL) {
 			return
@@ -144,11 +144,11 @@ func (s strays) kill() {
 	}
 }
 
-// killMarked ends, from another process, everything that was started with one of these TMPDIRs.
-func killMarked(tmps []string, sig syscall.Signal) {
-	for _, p := range processes() {
+// KillMarked ends, from another process, everything that was started with one of these TMPDIRs.
+func KillMarked(tmps []string, sig syscall.Signal) {
+	for _, p := range Processes() {
 		for _, tmp := range tmps {
-			if p.PID != os.Getpid() && marked(p, tmp) {
+			if p.PID != os.Getpid() && Marked(p, tmp) {
 				_ = proc.Signal(p.PID, sig)
 			}
 		}

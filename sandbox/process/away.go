@@ -28,9 +28,6 @@ type berth struct {
 	shell uint64 // its number there
 }
 
-// Places are what commands reach in a container besides the workspace.
-type Places struct{ Read, Write []string }
-
 // Contained reports whether commands run in a container.
 func (s *Shell) Contained() bool { return s != nil && s.away != nil }
 
@@ -151,10 +148,10 @@ func (a *away) run(ctx context.Context, s *Shell, c *Command) (Result, error) {
 		return Result{}, err
 	}
 	defer s.active.Done()
-	call := b.conn.call(c, nil)
+	call := newCall(b.conn, c, nil)
 	defer call.forget()
 	began := time.Now()
-	if err := call.begin(remote.TypeRun, b.shell, c, a.fleet.startup(c.Startup)); err != nil {
+	if err := call.begin(remote.TypeRun, b.shell, c, s.c.remoteStartup(c.Startup)); err != nil {
 		return Result{}, a.unsent(b, c, err)
 	}
 	cancelled := a.follow(ctx, s, call, c.Timeout)
@@ -223,8 +220,8 @@ func (a *away) start(ctx context.Context, s *Shell, c *Command) (*Running, error
 	}
 	l := s.c.limits
 	out := &capture.Stream{Keep: l.OutputLast, First: l.OutputFirst, Latest: c.Tail}
-	call := b.conn.call(c, out)
-	if err = call.begin(remote.TypeStart, b.shell, c, a.fleet.startup(c.Startup)); err != nil {
+	call := newCall(b.conn, c, out)
+	if err = call.begin(remote.TypeStart, b.shell, c, s.c.remoteStartup(c.Startup)); err != nil {
 		err = a.unsent(b, c, err)
 	} else {
 		err = a.awaitStart(ctx, s, b, call)
@@ -242,7 +239,7 @@ func (a *away) start(ctx context.Context, s *Shell, c *Command) (*Running, error
 }
 
 func (a *away) awaitStart(ctx context.Context, s *Shell, b *berth, call *remoteCall) error {
-	late := time.NewTimer(a.fleet.startTime)
+	late := time.NewTimer(s.c.startTime)
 	defer late.Stop()
 	select {
 	case <-call.began:

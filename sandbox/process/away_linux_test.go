@@ -130,7 +130,7 @@ func awayCommands(t *testing.T, mode string, cfg Config) *Commands {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.fleet.treeAt = func(tree string) string { return tree } // no mounts lead it elsewhere
+	c.fleet.TreeAt = func(tree string) string { return tree } // no mounts lead it elsewhere
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

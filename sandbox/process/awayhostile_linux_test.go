@@ -192,7 +192,7 @@ func TestTakenOverRunnerIsDeaf(t *testing.T) {
 // that is to start nor the end of the server.
 func TestTakenOverRunnerIsMute(t *testing.T) {
 	c := awayCommands(t, "takeover:mute", Config{})
-	c.fleet.startTime = time.Second
+	c.startTime = time.Second
 	s := c.NewShell()
 	ends(t, "a start", func() {
 		var lost *ContainerError
@@ -367,11 +367,10 @@ func FuzzRunner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		const keep = 64
-		c := &remoteConn{out: remote.NewWriter(io.Discard, remote.MaxFromServer), close: func() {}, done: make(chan struct{}),
-			calls: map[uint64]*remoteCall{}, asked: map[uint64]chan *remote.Message{}, bounds: sandbox.DefaultLimits}
-		waited := c.call(&Command{Keep: keep, Tail: &capture.Tail{}}, nil)
+		c := newConn(io.Discard, func() {}, sandbox.DefaultLimits)
+		waited := newCall(c, &Command{Keep: keep, Tail: &capture.Tail{}}, nil)
 		out := &capture.Stream{Keep: keep, First: keep}
-		goesOn := c.call(&Command{Keep: keep}, out)
+		goesOn := newCall(c, &Command{Keep: keep}, out)
 		c.read(remote.NewReader(bytes.NewReader(stream), remote.MaxFromRunner))
 		if _, err := c.ask(&remote.Message{Type: remote.TypeAsk}, nil); err == nil {
 			t.Error("a stream that is over has answered")

@@ -14,9 +14,9 @@ import (
 // Why a command was not started. All but ErrEnding come in a *StartError.
 var (
 	// ErrNoProgram: no such program, or the interpreter that it names is missing.
-	ErrNoProgram = environ.NoProgram
+	ErrNoProgram = environ.ErrNoProgram
 	// ErrNotExecutable: the program is a directory or may not be executed.
-	ErrNotExecutable = environ.NotExecutable
+	ErrNotExecutable = environ.ErrNotExecutable
 	// ErrBadFormat: the system does not know how to run such a file.
 	ErrBadFormat = errors.New("is not in a format that the system can run")
 	// ErrArgsTooLong: arguments and environment exceed the system's limit.

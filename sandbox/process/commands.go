@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
@@ -51,8 +52,9 @@ type Commands struct {
 	leave   sync.Once // the control groups, after the last commands of this program
 	forget  func()    // no orphan concerns these commands any more
 
-	apart registry // what StartApart has started
-	fleet *fleet   // the containers in which commands run; nil: on this machine
+	apart     registry      // what StartApart has started
+	fleet     *fleet        // the containers in which commands run; nil: on this machine
+	startTime time.Duration // how long a runner may take to start a command that goes on
 
 	confinement *confinement
 	cache       func() *scratch.Cache // of the workspace where commands are confined; nil for none
@@ -62,6 +64,10 @@ type Commands struct {
 	ended  bool
 	opened *scratch.Cache // by cache
 }
+
+// startTime is how long a runner may take to start a command that goes on. One that
+// works takes milliseconds.
+const startTime = time.Minute
 
 // openCommands are those of this program that are not closed.
 var openCommands atomic.Int32
@@ -78,7 +84,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 	if cfg.Env == nil {
 		cfg.Env = os.Environ()
 	}
-	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(tree.Watchdog),
+	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(tree.Watchdog), startTime: startTime,
 		shells: map[*Shell]bool{}}
 	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
@@ -105,7 +111,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 		proc.Adopt() // orphans of others come here as well
 	}
 	if cfg.Container.Image != "" {
-		if c.fleet, err = newFleet(c); err != nil {
+		if c.fleet, err = c.newFleet(); err != nil {
 			_ = null.Close()
 			return nil, err
 		}

@@ -336,7 +336,7 @@ func (c *Commands) Policy() []Rule {
 // confines commands.
 func (c *Commands) Rules() string {
 	if c.fleet != nil {
-		return c.fleet.rules()
+		return c.containerRules()
 	}
 	if c.confinement.foreseen() != nil {
 		if c.cfg.Sandbox.proof() {

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +61,7 @@ func (b *container) open() {
 	}
 	if b.tree != "" {
 		private.Remove(b.tree)
-		b.fleet.c.guard.DirEnds(b.tree)
+		b.fleet.Guard.DirEnds(b.tree)
 	}
 }
 
@@ -76,10 +75,10 @@ func (b *container) start() (*exec.Cmd, error) {
 	}
 	var canary string
 	var err error
-	if b.tree, canary, err = f.newTree(); err != nil {
+	if b.tree, canary, err = f.NewTree(); err != nil {
 		return nil, err
 	}
-	f.c.guard.DirBegins(b.tree)
+	f.Guard.DirBegins(b.tree)
 	cmd, err := b.run(ctx)
 	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" {
 		f.bare.Store(true)
@@ -121,7 +120,7 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 	}
 	b.process = cmd.Process
 	hangUp := sync.OnceFunc(func() { _ = in.Close() })
-	conn, welcome, err := dialRunner(ctx, out, in, hangUp, f.hello(b), f.c.limits)
+	conn, welcome, err := dialRunner(ctx, out, in, hangUp, f.Hello(b.tree, b.mounts), f.Limits)
 	if err != nil {
 		hangUp()
 		b.last = b.finish(cmd)
@@ -131,7 +130,7 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 		if b.words.last() == "" {
 			b.last = silentEnd(err, b.last)
 		}
-		return nil, f.engine.failed(f.c.cfg.Container.Image, b.words.String(), b.last)
+		return nil, f.engine.failed(f.Image, b.words.String(), b.last)
 	}
 	b.conn, b.welcome = conn, welcome
 	return cmd, nil
@@ -153,18 +152,21 @@ func silentEnd(err error, last string) string {
 func (f *fleet) judge(w *remote.Welcome, canary string) error {
 	switch {
 	case w.Failed != "":
-		return &ContainerError{What: "commands cannot run in the container: " + clipped(w.Failed)}
+		return &containerError{What: "commands cannot run in the container: " + remote.Clip(w.Failed)}
 	case w.Canary != canary || !w.Sees:
-		return f.engine.blind(f.c.cfg.Dir)
+		return f.engine.blind(f.Dir)
 	case w.Unkept != "":
-		return &ContainerError{What: "the engine does not keep " + clipped(w.Unkept) + " here: the container has no such limit",
+		return &containerError{What: "the engine does not keep " + remote.Clip(w.Unkept) + " here: the container has no such limit",
 			Way: "Ask the user to start perstack-base without it, or with an engine that may set limits (docker info and podman info tell what is missing)."}
-	case w.Confined == "" && len(f.c.cfg.Network.Rules()) > 0:
-		return &ContainerError{What: "the rules of --network cannot be kept inside the container: " + clipped(w.Why),
+	case w.Confined == "" && len(f.Network.Rules()) > 0:
+		return &containerError{What: "the rules of --network cannot be kept inside the container: " + remote.Clip(w.Why),
 			Way: "Ask the user to start perstack-base with --network deny or --network allow, or to take an engine and a kernel that permit Landlock and seccomp in containers."}
 	}
 	return nil
 }
+
+// tailEvery is how often the last line of a command is told: nobody reads faster.
+const tailEvery = 200 * time.Millisecond
 
 // await waits until the container runs, for as long as ctx lasts, and tells meanwhile
 // what the engine says.
@@ -240,6 +242,10 @@ func (c *remoteConn) farewell(shell uint64, now <-chan struct{}) {
 	case <-time.After(c.patience()):
 	}
 }
+
+// runnerEnd is how long a runner has to end what it runs. What is left then ends with
+// its container.
+const runnerEnd = 5 * time.Second
 
 // The time that an engine has to let a container end whose runner has no server any
 // more, and to remove one by force.
@@ -343,9 +349,4 @@ func lastLine(text string) string {
 		}
 	}
 	return ""
-}
-
-func jsonOf(v any) json.RawMessage {
-	text, _ := json.Marshal(v) // numbers
-	return text
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,41 +12,56 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
-// A Container says in containers of which image commands run. The zero value: in none.
-type Container struct {
-	Image  string
-	Engine string // the command that runs containers: docker, podman, nerdctl or a path; "" means docker
-}
-
-// A ContainerError: a command did not run, or did not come to its end, because of its
+// A containerError: a command did not run, or did not come to its end, because of its
 // container.
-type ContainerError struct {
+type containerError struct {
 	What string // what is wrong
 	Way  string // what to do about it; sentences
 	Err  error  // the cause; may be nil
 }
 
-func (e *ContainerError) Error() string { return e.What }
+func (e *containerError) Error() string { return e.What }
 
 // Hint says what to do about it.
-func (e *ContainerError) Hint() string { return e.Way }
+func (e *containerError) Hint() string { return e.Way }
 
-func (e *ContainerError) Unwrap() error { return e.Err }
+func (e *containerError) Unwrap() error { return e.Err }
+
+// A fleetConfig is what all containers of a server have in common.
+type fleetConfig struct {
+	Image, Engine         string
+	Dir                   string // the workspace
+	AllowRead, AllowWrite []string
+	Network               network.Access
+	Unconfined            bool // nothing but the container is to confine commands
+	Limits                sandbox.Limits
+	MaxMemory             int64   // bytes; 0: what the engine gives
+	MaxCPUs               float64 // processors' worth of time; 0: what the engine gives
+	MaxProcesses          int     // that commands may have
+	Bounded               bool    // which was asked for
+
+	Guard      *tree.Watchdog                            // of the trees, when the server dies
+	Policy     func() policy.Policy                      // what may be looked at of this machine
+	Repository func() environ.Repository                 // the workspace's own, if it lies outside
+	NewTree    func() (path, canary string, err error)   // makes the directory in which sessions have theirs
+	TreeAt     func(tree string) string                  // where a container has that
+	Cache      func() *scratch.Cache                     // of the workspace, for this image; nil for none
+	Hello      func(tree string, m mounts) *remote.Hello // to a runner
+}
 
 // A fleet is all containers of one server.
 type fleet struct {
-	c      *Commands
+	fleetConfig
 	engine *engine
-	cache  func() *scratch.Cache // of the workspace, for this image; nil for none
-	treeAt func(tree string) string
-
-	startTime time.Duration // how long a runner may take to start a command that goes on
 
 	bare  atomic.Bool // inside, nothing but the container confines commands
 	sweep sync.Once
@@ -65,32 +79,28 @@ type fleet struct {
 // idleTime is how long a container that sessions share is kept for the next of them.
 const idleTime = 10 * time.Minute
 
-// startTime is how long a runner may take to start a command that goes on. One that
-// works takes milliseconds.
-const startTime = time.Minute
-
-func newFleet(c *Commands) (*fleet, error) {
-	if len(c.cfg.Network.Rules()) > 0 && c.cfg.Sandbox == Off {
-		return nil, errors.New("--sandbox off leaves nobody in a container to keep the rules of --network; take --network deny or allow, or another --sandbox")
-	}
-	if err := checkImage(c.cfg.Container.Image); err != nil {
+// newFleet looks for the engine. No container is made yet.
+func newFleet(cfg fleetConfig) (*fleet, error) {
+	if err := checkImage(cfg.Image); err != nil {
 		return nil, err
 	}
-	if err := checkPlaces(slices.Concat([]string{c.cfg.Dir}, c.cfg.AllowRead, c.cfg.AllowWrite)); err != nil {
+	if err := checkPlaces(slices.Concat([]string{cfg.Dir}, cfg.AllowRead, cfg.AllowWrite)); err != nil {
 		return nil, err
 	}
-	e, err := findEngine(c.cfg.Container.Engine)
+	e, err := findEngine(cfg.Engine)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.apartFrom(append([]string{c.cfg.Dir}, c.cfg.AllowWrite...)); err != nil {
+	if err := e.apartFrom(append([]string{cfg.Dir}, cfg.AllowWrite...)); err != nil {
 		return nil, err
 	}
-	f := &fleet{c: c, engine: e, treeAt: treeInside, startTime: startTime, all: map[*container]bool{}}
-	f.cache = sync.OnceValue(f.openCache)
+	f := &fleet{fleetConfig: cfg, engine: e, all: map[*container]bool{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
 }
+
+// over reports whether the fleet is closed.
+func (f *fleet) over() bool { return f.ctx.Err() != nil }
 
 // checkImage refuses what an engine would take for something else than an image.
 func checkImage(image string) error {
@@ -131,35 +141,19 @@ func (f *fleet) close() {
 		all.Go(func() { b.end(0, now) })
 	}
 	all.Wait()
-	if cache := f.cache(); cache != nil {
+	if cache := f.Cache(); cache != nil {
 		_ = cache.Close()
 	}
 }
 
-// openCache opens the cache of the workspace for this image: what one image has built
-// is of no use to another, nor to this machine.
-func (f *fleet) openCache() *scratch.Cache {
-	if f.c.cfg.NoCache || f.ctx.Err() != nil {
-		return nil
-	}
-	trees := scratch.NewWorkdirs(f.c.cfg.Dir, f.c.cfg.AllowWrite...)
-	trees.Variant = f.c.cfg.Container.Image
-	cache, err := scratch.OpenCache(trees)
-	if err != nil {
-		return nil
-	}
-	go trees.SweepCaches()
-	return cache
-}
-
 // share is the container that sessions of a single call have in common; nil when it
 // does not have what a command needs.
-func (f *fleet) share(reach, needs Places) *container {
+func (f *fleet) share(reach, needs places) *container {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.common
 	if b == nil || b.over() {
-		mounts := f.mountsFor(reach, Places{})
+		mounts := f.mountsFor(reach, places{})
 		if !mounts.cover(needs) {
 			return nil
 		}
@@ -223,63 +217,6 @@ func (f *fleet) forget(b *container) {
 	if f.common == b {
 		f.common = nil
 	}
-}
-
-// startup is what a program shall read first, with the files of the host that belong
-// to it; nil for nothing.
-func (f *fleet) startup(u *Startup) *remote.Startup {
-	if u == nil {
-		return nil
-	}
-	cfg := f.c.cfg
-	files := u.all(f.c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, cfg.PassEnv) })
-	return &remote.Startup{Var: u.Var, InDir: u.InDir, Files: toFiles(files)}
-}
-
-// homeInside stands for a session's HOME in the user's settings: where it lies is for
-// the runner to say.
-const homeInside = "/run/perstack-base/home"
-
-// hello tells a runner what its commands have in common.
-func (f *fleet) hello(b *container) *remote.Hello {
-	cfg := f.c.cfg
-	env := environ.Filter(cfg.Env, cfg.PassEnv)
-	if !cfg.Network.Open() {
-		env = environ.WithoutProxies(env)
-	}
-	h := &remote.Hello{
-		Version: remote.Version, Workspace: remote.Raw(cfg.Dir), Tree: remote.Raw(f.treeAt(b.tree)), Sandbox: string(cfg.Sandbox), Network: cfg.Network.String(),
-		Write: remote.Raws(b.mounts.writable()), Env: remote.Raws(environ.HostVariables(env)), Limits: jsonOf(f.c.limits), Quota: jsonOf(f.c.cfg.Quota), Home: homeInside,
-	}
-	if cache := f.cache(); cache != nil {
-		h.Cache = remote.Raw(cache.Dir())
-	}
-	if home, ok := environ.Get(cfg.Env, "HOME"); ok && home != "" {
-		h.Settings = toFiles(f.c.settings(home, homeInside).Files)
-	}
-	return h
-}
-
-// treeInside is where a container has that: not in /tmp, where every command may
-// write, for commands read of it what others are started with.
-func treeInside(tree string) string { return "/" + filepath.Base(tree) }
-
-// newTree makes the directory in which sessions of a container have theirs, with the
-// canary, and returns what that says.
-func (f *fleet) newTree() (path, canary string, err error) {
-	place := f.c.confinement.privatePlace(true)
-	if place == "" {
-		return "", "", &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
-	}
-	path, err = os.MkdirTemp(place, private.Prefix)
-	if err != nil {
-		return "", "", &PrivateDirError{Dir: place, Err: err}
-	}
-	if path, err = filepath.Abs(path); err == nil {
-		canary = randomName(16)
-		err = os.WriteFile(filepath.Join(path, canaryName), []byte(canary), 0o400)
-	}
-	return path, canary, err
 }
 
 // errEndedMeanwhile: a container was ended before it ran.

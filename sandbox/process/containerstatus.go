@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
 
 // A ContainerStatus is what a container turned out to be.
@@ -31,7 +33,7 @@ func (c *Commands) TryContainer(ctx context.Context) (ContainerStatus, error) {
 	}
 	s := ContainerStatus{
 		Image: c.cfg.Container.Image, Engine: f.engine.command + " (" + f.engine.version + ")",
-		Confined: clipped(b.welcome.Confined), Why: clipped(b.welcome.Why), Machine: clipped(b.welcome.Machine), Start: time.Since(began),
+		Confined: remote.Clip(b.welcome.Confined), Why: remote.Clip(b.welcome.Why), Machine: remote.Clip(b.welcome.Machine), Start: time.Since(began),
 	}
 	for _, m := range b.mounts {
 		rule := Rule{Access: "read", Path: m.at, Reason: "mounted for commands"}
@@ -43,9 +45,9 @@ func (c *Commands) TryContainer(ctx context.Context) (ContainerStatus, error) {
 	return s, nil
 }
 
-// rules says in a few sentences what commands may reach, for whoever writes them.
-func (f *fleet) rules() string {
-	cfg := f.c.cfg
+// containerRules says in a few sentences what commands may reach, for whoever writes them.
+func (c *Commands) containerRules() string {
+	cfg := c.cfg
 	rules := "Commands run in a container of the image " + cfg.Container.Image + ", which has the workspace where file tools see it; they may write there, in /tmp and in $TMPDIR and $HOME, which are private and temporary, and nowhere else."
 	if extra := append(append([]string{}, cfg.AllowRead...), cfg.AllowWrite...); len(extra) > 0 {
 		rules += " It has besides " + strings.Join(extra, ", ") + "."

@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
@@ -39,17 +40,17 @@ type engine struct {
 	foreign  bool // its machine does not run this program
 }
 
-// DefaultEngine is the command when none is named.
-const DefaultEngine = "docker"
+// defaultEngine is the command when none is named.
+const defaultEngine = "docker"
 
-// ErrNoEngine: there is no such command. It comes in a *ContainerError.
-var ErrNoEngine = errors.New("no such command")
+// errNoEngine: there is no such command. It comes in a *containerError.
+var errNoEngine = errors.New("no such command")
 
 func findEngine(command string) (*engine, error) {
-	command = cmp.Or(command, DefaultEngine)
+	command = cmp.Or(command, defaultEngine)
 	path, err := exec.LookPath(command)
 	if err != nil {
-		return nil, &ContainerError{What: fmt.Sprintf("--container needs the command %s, which was not found; install it, or name another one with --container-engine, as in --container-engine podman", command), Err: ErrNoEngine}
+		return nil, &containerError{What: fmt.Sprintf("--container needs the command %s, which was not found; install it, or name another one with --container-engine, as in --container-engine podman", command), Err: errNoEngine}
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (e *engine) ask(ctx context.Context, args ...string) (out, said string, err
 	case <-ctx.Done():
 		killGroup(cmd)
 		<-done
-		err = &ContainerError{What: fmt.Sprintf("%s %s did not answer within %v", e.command, args[0], engineTime),
+		err = &containerError{What: fmt.Sprintf("%s %s did not answer within %v", e.command, args[0], engineTime),
 			Way: "Look whether its daemon runs and answers: " + e.command + " info."}
 	}
 	return strings.TrimSpace(stdout.String()), strings.TrimSpace(stderr.String()), err
@@ -137,7 +138,7 @@ func (e *engine) look(ctx context.Context) error {
 	if err != nil {
 		return e.failed("", said, cmp.Or(lastLine(said), err.Error()))
 	}
-	e.version, _, _ = strings.Cut(clipped(out), "\n")
+	e.version, _, _ = strings.Cut(remote.Clip(out), "\n")
 	e.nerdctl = strings.Contains(strings.ToLower(out), "nerdctl")
 	if e.podman = strings.Contains(strings.ToLower(out), "podman"); e.podman {
 		e.rootless = os.Getuid() > 0
@@ -172,16 +173,17 @@ func goArch(machine string) string {
 // The program of the server in a container, and what an image has to have itself
 // where it is another one's.
 const (
-	runnerPath = "/.perstack-base"
-	runnerName = "perstack-base"
+	runnerPath    = "/.perstack-base"
+	runnerName    = "perstack-base"
+	runnerCommand = "runner"
 )
 
-// RunnerCommand is the subcommand by which a program has [ServeRunner] run.
-const RunnerCommand = "runner"
+// tmpInside is the container's own, in memory.
+const tmpInside = "/tmp"
 
 // runArgs are the arguments by which the engine runs a container.
 func (f *fleet) runArgs(b *container) ([]string, error) {
-	e, cfg := f.engine, f.c.cfg
+	e := f.engine
 	args := []string{"run", "--rm", "-i", "--init=false", "--name", b.name,
 		"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 		"--log-driver", "none", "--workdir", "/"} // one that is not there would be made, and hide that
@@ -191,18 +193,18 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 	for name, value := range f.labels(b) {
 		args = append(args, "--label", name+"="+value)
 	}
-	if cfg.Network.Closed() {
+	if f.Network.Closed() {
 		args = append(args, "--network", "none")
 	}
 	if !e.nerdctl { // which runs none
 		args = append(args, "--no-healthcheck") // it would run beside the runner, confined by nothing but the container
 	}
 	args = append(args, e.userFlags()...)
-	args = append(args, e.limitFlags(f.c)...)
+	args = append(args, e.limitFlags(f.fleetConfig)...)
 	if environ.Exists("/sys/fs/selinux/enforce") {
 		args = append(args, "--security-opt", "label=disable") // the files are the user's, not the engine's to label
 	}
-	for _, m := range append(mounts{{from: b.tree, at: f.treeAt(b.tree), write: true}}, b.mounts...) {
+	for _, m := range append(mounts{{from: b.tree, at: f.TreeAt(b.tree), write: true}}, b.mounts...) {
 		if m.git && (b.bare || belowPath(m.at, tmpInside)) {
 			m.write = false // git outside would follow the links that commands make there
 		}
@@ -226,7 +228,7 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 			own, err = filepath.EvalSymlinks(own)
 		}
 		if err != nil {
-			return nil, &ContainerError{What: "the program of this server cannot be found, so it cannot be brought into a container: " + err.Error(),
+			return nil, &containerError{What: "the program of this server cannot be found, so it cannot be brought into a container: " + err.Error(),
 				Way: "Ask the user to start perstack-base again.", Err: err}
 		}
 		flag, err := bindMount{from: own, at: runnerPath}.flag()
@@ -236,7 +238,7 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 		program = runnerPath
 		args = append(args, "--mount", flag)
 	}
-	return append(args, "--entrypoint", program, cfg.Container.Image, RunnerCommand), nil
+	return append(args, "--entrypoint", program, f.Image, runnerCommand), nil
 }
 
 // userFlags have commands run as the user who runs the server, as far as files are
@@ -255,8 +257,7 @@ func (e *engine) userFlags() []string {
 
 // limitFlags are what a container may use of the machine. The number of processes is
 // bounded in any case where that needs nothing that a user's own podman may lack.
-func (e *engine) limitFlags(c *Commands) (flags []string) {
-	q := c.cfg.Quota
+func (e *engine) limitFlags(q fleetConfig) (flags []string) {
 	if q.MaxMemory > 0 {
 		bytes := strconv.FormatInt(q.MaxMemory, 10)
 		flags = append(flags, "--memory", bytes, "--memory-swap", bytes)
@@ -264,8 +265,8 @@ func (e *engine) limitFlags(c *Commands) (flags []string) {
 	if q.MaxCPUs > 0 {
 		flags = append(flags, "--cpus", strconv.FormatFloat(q.MaxCPUs, 'f', -1, 64))
 	}
-	if q.MaxProcesses > 0 || !e.podman || !e.rootless {
-		flags = append(flags, "--pids-limit", strconv.Itoa(c.mostProcesses()+runnerThreads))
+	if q.Bounded || !e.podman || !e.rootless {
+		flags = append(flags, "--pids-limit", strconv.Itoa(q.MaxProcesses+runnerThreads))
 	}
 	return flags
 }
@@ -276,7 +277,7 @@ const runnerThreads = 128
 
 // labels say whose a container is.
 func (f *fleet) labels(b *container) map[string]string {
-	sum := sha256.Sum256([]byte(f.c.cfg.Dir))
+	sum := sha256.Sum256([]byte(f.Dir))
 	return map[string]string{
 		"perstack-base.workspace": hex.EncodeToString(sum[:8]),
 		"perstack-base.session":   b.name[strings.LastIndexByte(b.name, '-')+1:],
@@ -292,7 +293,7 @@ func (m bindMount) flag() (string, error) {
 	}
 	for i, field := range fields {
 		if strings.Contains(field, "\r\n") || !utf8.ValidString(field) {
-			return "", &ContainerError{What: fmt.Sprintf("%q cannot be brought into a container: to engines, a path is UTF-8 without the line end of Windows", m.at),
+			return "", &containerError{What: fmt.Sprintf("%q cannot be brought into a container: to engines, a path is UTF-8 without the line end of Windows", m.at),
 				Way: "Ask the user to rename it."}
 		}
 		if strings.ContainsAny(field, "\",\r\n") {

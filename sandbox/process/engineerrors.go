@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
 
 // What engines say when a container cannot be made, and what to tell of that. The
@@ -49,14 +51,14 @@ func (e *engine) failed(image, said, last string) error {
 			return e.blind(last)
 		}
 		names := strings.NewReplacer("ENGINE", e.command, "IMAGE", image)
-		return &ContainerError{What: names.Replace(fault.what) + ": " + clipped(last), Way: names.Replace(fault.way)}
+		return &containerError{What: names.Replace(fault.what) + ": " + remote.Clip(last), Way: names.Replace(fault.way)}
 	}
-	return &ContainerError{What: e.command + " cannot run a container: " + clipped(last), Way: "Ask the user to look at what perstack-base doctor says with the same flags."}
+	return &containerError{What: e.command + " cannot run a container: " + remote.Clip(last), Way: "Ask the user to look at what perstack-base doctor says with the same flags."}
 }
 
 // blind: the engine's daemon sees other files than this server.
 func (e *engine) blind(what string) error {
-	return &ContainerError{What: "the daemon of " + e.command + " does not see the files of this server: " + clipped(what),
+	return &containerError{What: "the daemon of " + e.command + " does not see the files of this server: " + remote.Clip(what),
 		Way: "Its daemon runs on another machine or in a file system of its own. Ask the user to start perstack-base where the daemon runs, or to share the workspace and " + tempWord() + " with it."}
 }
 
@@ -69,7 +71,7 @@ func tempWord() string {
 
 func (e *engine) notStarted(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &ContainerError{What: "the command " + e.command + " is not there any more", Way: "Ask the user to install it again.", Err: err}
+		return &containerError{What: "the command " + e.command + " is not there any more", Way: "Ask the user to install it again.", Err: err}
 	}
-	return &ContainerError{What: "the command " + e.command + " cannot be started: " + err.Error(), Err: err}
+	return &containerError{What: "the command " + e.command + " cannot be started: " + err.Error(), Err: err}
 }

@@ -27,9 +27,6 @@ const (
 	maxCanary  = 64
 )
 
-// tmpInside is the container's own, in memory.
-const tmpInside = "/tmp"
-
 // insideConfig is that of a runner's commands. The walls are the container's, so
 // all of its files can be read, and what the server has mounted for that be written.
 func insideConfig(h *remote.Hello) (Config, error) {

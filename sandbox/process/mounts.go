@@ -12,6 +12,9 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
+// places are what commands reach in a container besides the workspace.
+type places struct{ Read, Write []string }
+
 // mounts are the places of this machine that a container has, each where it is here.
 type mounts []bindMount
 
@@ -25,16 +28,15 @@ type bindMount struct {
 
 // mountsFor are those of a container whose session reaches some places besides what
 // all commands do, and runs a command that needs others.
-func (f *fleet) mountsFor(more ...Places) mounts {
-	cfg := f.c.cfg
-	p := f.c.confinement.policy()
-	repo := f.c.confinement.repo
-	every := []Places{{cfg.AllowRead, cfg.AllowWrite}}
-	more = append([]Places{{Read: repo.Read}}, more...)
-	if cache := f.cache(); cache != nil {
-		every = append(every, Places{nil, []string{cache.Dir()}})
+func (f *fleet) mountsFor(more ...places) mounts {
+	p := f.Policy()
+	repo := f.Repository()
+	every := []places{{f.AllowRead, f.AllowWrite}}
+	more = append([]places{{Read: repo.Read}}, more...)
+	if cache := f.Cache(); cache != nil {
+		every = append(every, places{nil, []string{cache.Dir()}})
 	}
-	m := mounts{{from: cfg.Dir, at: cfg.Dir, write: true, every: true}}
+	m := mounts{{from: f.Dir, at: f.Dir, write: true, every: true}}
 	for i, places := range append(every, more...) {
 		for _, path := range places.Write {
 			m = m.add(p, path, true, i < len(every))
@@ -103,7 +105,7 @@ func (m bindMount) grants(other bindMount) bool {
 
 // cover reports whether a container has the places that a command needs, as far as
 // they are there.
-func (m mounts) cover(needs Places) bool {
+func (m mounts) cover(needs places) bool {
 	has := func(path string, write bool) bool {
 		path = filepath.Clean(path)
 		around := m.around(path)
@@ -130,7 +132,7 @@ func belowPath(path, dir string) bool {
 
 // unguarded reports whether nothing but the container confines commands, as far as
 // that is known.
-func (f *fleet) unguarded() bool { return f.bare.Load() || f.c.cfg.Sandbox == Off }
+func (f *fleet) unguarded() bool { return f.bare.Load() || f.Unconfined }
 
 // covers are the sockets of this machine in places that commands may only read, where
 // nothing else keeps commands from connecting to them: a mount that is read only

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
-	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // A remoteConn is a server's end of the stream to one runner. What comes from there
@@ -30,40 +27,31 @@ type remoteConn struct {
 
 	mu     sync.Mutex
 	next   uint64
-	calls  map[uint64]*remoteCall
+	calls  map[uint64]receiver
 	asked  map[uint64]chan *remote.Message
 	bounds sandbox.Limits
 }
 
-// A remoteCall is one command that a runner runs.
-type remoteCall struct {
-	conn   *remoteConn
-	number uint64
-	keep   int
-	kept   [2]capture.Output
-	tail   *capture.Tail
-	out    *capture.Stream // of one that goes on
-
-	began chan struct{} // of one that goes on: closed when it has started
-	ended chan struct{} // closed when result or fault is there
-	gone  chan struct{} // of one that goes on: closed when nothing writes any more
-	over  [3]bool       // which of these are closed
-
-	result *remote.Result
-	fault  *remote.Fault
-}
+// A receiver takes what a runner says of one command. It never waits.
+type receiver interface{ take(*remote.Message) error }
 
 // errSilent: a container does not answer any more.
 var errSilent = fmt.Errorf("it has not answered for %v", remote.Silence)
 
+// newConn is the stream to a runner that has not been greeted.
+func newConn(out io.Writer, close func(), limits sandbox.Limits) *remoteConn {
+	c := &remoteConn{
+		close: close, done: make(chan struct{}),
+		calls: map[uint64]receiver{}, asked: map[uint64]chan *remote.Message{}, bounds: limits,
+	}
+	c.out = remote.NewWriter(watchedWriter{out, func() { c.fail(errSilent) }}, remote.MaxFromServer)
+	return c
+}
+
 // dialRunner says hello and waits for the welcome, for as long as ctx lasts. close
 // must end both streams.
 func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), hello *remote.Hello, limits sandbox.Limits) (*remoteConn, *remote.Welcome, error) {
-	c := &remoteConn{
-		close: close, done: make(chan struct{}),
-		calls: map[uint64]*remoteCall{}, asked: map[uint64]chan *remote.Message{}, bounds: limits,
-	}
-	c.out = remote.NewWriter(watchedWriter{out, func() { c.fail(errSilent) }}, remote.MaxFromServer)
+	c := newConn(out, close, limits)
 	frames := remote.NewReader(in, remote.MaxFromRunner)
 	type answer struct {
 		m   *remote.Message
@@ -190,146 +178,25 @@ func (c *remoteConn) take(m *remote.Message) error {
 	return call.take(m)
 }
 
-// call registers a command; forget lets go of it.
-func (c *remoteConn) call(cmd *Command, out *capture.Stream) *remoteCall {
-	keep := cmd.Keep
-	if keep <= 0 {
-		keep = c.bounds.OutputBytes
-	}
-	call := &remoteCall{conn: c, keep: keep, tail: cmd.Tail, out: out,
-		began: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{})}
+// add registers who is told of a command, which gets a number; drop lets go of it.
+func (c *remoteConn) add(begin func(number uint64) receiver) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
-	call.number = c.next
-	c.calls[call.number] = call
-	return call
+	c.calls[c.next] = begin(c.next)
 }
 
-func (call *remoteCall) forget() {
-	call.conn.mu.Lock()
-	defer call.conn.mu.Unlock()
-	delete(call.conn.calls, call.number)
+func (c *remoteConn) drop(number uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, number)
 }
 
-// begin sends the command.
-func (call *remoteCall) begin(kind remote.Type, shell uint64, c *Command, startup *remote.Startup) error {
-	for b := c.Stdin; len(b) > 0; {
-		n := min(len(b), remote.MaxBody)
-		if err := call.send(&remote.Message{Type: remote.TypeStdin, Body: b[:n]}); err != nil {
-			return err
-		}
-		b = b[n:]
-	}
-	return call.send(&remote.Message{Type: kind, Shell: shell, Start: startOf(c, startup)})
-}
-
-func (call *remoteCall) send(m *remote.Message) error {
-	m.Command = call.number
-	return call.conn.send(m)
-}
-
-// take takes what the runner says of this command. The conn's mu is held.
-func (call *remoteCall) take(m *remote.Message) error {
-	switch m.Type {
-	case remote.TypeTail:
-		if call.tail != nil && call.out == nil {
-			call.tail.Set(capture.ValidText(m.Body[max(0, len(m.Body)-capture.LookBack):]))
-		}
-	case remote.TypeOutput:
-		return call.output(m)
-	case remote.TypeStarted:
-		call.mark(0, call.began)
-	case remote.TypeResult:
-		if call.over[1] {
-			return errors.New("a runner told two ends of a command")
-		}
-		// Complete before the end is told: from then on others read the result.
-		call.result = m.Result
-		if call.out == nil {
-			if err := call.complete(); err != nil {
-				return err
-			}
-		}
-		call.mark(1, call.ended)
-	case remote.TypeFault:
-		if !call.over[1] {
-			call.fault = m.Fault
-		}
-		call.mark(1, call.ended)
-	case remote.TypeGone:
-		call.mark(2, call.gone)
-		delete(call.conn.calls, call.number)
-	default:
-		return fmt.Errorf("a runner said %.32q of a command", m.Type)
-	}
-	return nil
-}
-
-func (call *remoteCall) mark(i int, done chan struct{}) {
-	if !call.over[i] {
-		call.over[i] = true
-		close(done)
-	}
-}
-
-func (call *remoteCall) output(m *remote.Message) error {
-	if call.out != nil {
-		_, _ = call.out.Write(m.Body)
-		return nil
-	}
-	to := &call.kept[m.Stream].Head
-	if m.Last {
-		to = &call.kept[m.Stream].Tail
-	}
-	if call.over[1] || len(*to)+len(m.Body) > call.keep {
-		return errors.New("a runner sent more output than it was to keep")
-	}
-	*to = append(*to, m.Body...)
-	return nil
-}
-
-// complete puts the numbers of a result beside the bytes that came before it. Whoever
-// words a result computes with them, so they have to be those of a stream of which
-// that much is kept.
-func (call *remoteCall) complete() error {
-	for i := range call.kept {
-		out, keep := &call.kept[i], int64(call.keep)
-		out.Total, out.TextBytes = call.result.Total[i], call.result.TextBytes[i]
-		head := min(out.Total, keep)
-		if int64(len(out.Head)) != head || int64(len(out.Tail)) != min(out.Total-head, keep) {
-			return errors.New("a runner did not send the output that it tells of")
-		}
-		if out.Complete() {
-			out.TextBytes = capture.TextBytes(out.Head, out.Tail)
-		}
-	}
-	return nil
-}
-
-// outcome is how the command ended, once it has.
-func (call *remoteCall) outcome() (Result, error) {
-	if call.fault != nil {
-		return Result{}, errorOf(call.fault)
-	}
-	r := call.result
-	res := Result{
-		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Cancelled: r.Cancelled,
-		Stdout: call.kept[0], Stderr: call.kept[1], Duration: r.Duration,
-	}
-	if res.Signal != "" && !nameOfSignal.MatchString(res.Signal) {
-		res.Signal = "SIGKILL"
-	}
-	for _, sentence := range r.Refused {
-		res.Refused = append(res.Refused, clipped(sentence))
-	}
-	return res, nil
-}
-
-var nameOfSignal = regexp.MustCompile(`^[A-Za-z0-9+ ]+$`)
+// dropHeld is drop for a receiver that is being told something.
+func (c *remoteConn) dropHeld(number uint64) { delete(c.calls, number) }
 
 // ask asks a question about the command, or about a shell, and waits for the answer
-// until over is closed.
+// until over is closed. The answer may be a fault.
 func (c *remoteConn) ask(m *remote.Message, over <-chan time.Time) (*remote.Message, error) {
 	answer := make(chan *remote.Message, 1)
 	c.mu.Lock()
@@ -347,9 +214,6 @@ func (c *remoteConn) ask(m *remote.Message, over <-chan time.Time) (*remote.Mess
 	}
 	select {
 	case m := <-answer:
-		if m.Fault != nil {
-			return nil, errorOf(m.Fault)
-		}
 		return m, nil
 	case <-c.done:
 		return nil, c.err
@@ -358,47 +222,5 @@ func (c *remoteConn) ask(m *remote.Message, over <-chan time.Time) (*remote.Mess
 	}
 }
 
-// A remoteProcess is a command that goes on in a runner.
-type remoteProcess struct{ *remoteCall }
-
-func (p remoteProcess) over() bool {
-	select {
-	case <-p.gone:
-		return true
-	case <-p.conn.done:
-		return true
-	default:
-		return false
-	}
-}
-
-func (p remoteProcess) end(ask syscall.Signal) {
-	_, _ = p.conn.ask(&remote.Message{Type: remote.TypeSignal, Command: p.number, Signal: int(ask)}, time.After(p.conn.patience()))
-}
-
 // patience is how long a runner may take to end a command.
 func (c *remoteConn) patience() time.Duration { return c.bounds.KillGrace + remote.Silence }
-
-func (p remoteProcess) needs() Needs {
-	m, err := p.conn.ask(&remote.Message{Type: remote.TypeAsk, Command: p.number}, time.After(remote.Beat))
-	if err != nil || m.Needs == nil {
-		return Needs{}
-	}
-	return Needs{Input: m.Needs.Input, Quiet: m.Needs.Quiet}
-}
-
-// Write has the command read b, and waits until it can.
-func (p remoteProcess) Write(b []byte) (int, error) {
-	if _, err := p.conn.ask(&remote.Message{Type: remote.TypeInput, Command: p.number, Body: b}, nil); err != nil {
-		return 0, err
-	}
-	return len(b), nil
-}
-
-// Close ends the input, and does not wait for that.
-func (p remoteProcess) Close() error {
-	go func() {
-		_, _ = p.conn.ask(&remote.Message{Type: remote.TypeInput, Command: p.number, Last: true}, nil)
-	}()
-	return nil
-}

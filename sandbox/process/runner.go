@@ -42,10 +42,6 @@ type runnerJob struct {
 	running *Running // of a command that goes on, once it was started
 }
 
-// runnerEnd is how long a runner has to end what it runs. What is left then ends with
-// its container.
-const runnerEnd = 5 * time.Second
-
 // ErrSilence: a runner has not heard from its server for too long.
 var ErrSilence = fmt.Errorf("nothing was heard from the server for %v", remote.Silence)
 
@@ -98,7 +94,7 @@ func (r *runner) tellWalls(w *remote.Welcome) {
 	if ok, why := r.commands.Confined(); ok {
 		w.Confined = string(r.commands.confinement.decision.tier)
 	} else {
-		w.Why = clipped(why)
+		w.Why = remote.Clip(why)
 	}
 	q := r.commands.cfg.Quota
 	memory, processes, cpus := cgroup.Around().Keeps(cgroup.Limits{Memory: q.MaxMemory, Processes: asked(q.MaxProcesses), CPUs: q.MaxCPUs})
@@ -318,7 +314,7 @@ func resultOf(res Result) *remote.Result {
 		TextBytes: [2]int64{res.Stdout.TextBytes, res.Stderr.TextBytes},
 	}
 	for _, sentence := range res.Refused[:min(len(res.Refused), remote.MaxRefused)] {
-		out.Refused = append(out.Refused, clipped(sentence))
+		out.Refused = append(out.Refused, remote.Clip(sentence))
 	}
 	return out
 }
@@ -331,9 +327,6 @@ func (r *runner) send(j *runnerJob, stream int, last bool, b []byte) {
 		b = b[n:]
 	}
 }
-
-// tailEvery is how often the last line of a command is told: nobody reads faster.
-const tailEvery = 200 * time.Millisecond
 
 // followTail tells the last line of a command while it changes, until told is called.
 func (r *runner) followTail(j *runnerJob, tail *capture.Tail) (told func()) {

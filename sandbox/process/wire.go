@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
@@ -135,7 +134,7 @@ func (e *toldError) Unwrap() error { return e.is }
 
 // errorOf is the error again. A runner may say anything: it is text.
 func errorOf(f *remote.Fault) error {
-	text, hint := clipped(f.Text), clipped(f.Hint)
+	text, hint := remote.Clip(f.Text), remote.Clip(f.Hint)
 	cause := causes[f.Cause]
 	err := cause
 	if cause == nil || cause.Error() != text {
@@ -143,20 +142,12 @@ func errorOf(f *remote.Fault) error {
 	}
 	switch f.Kind {
 	case startFault:
-		return &StartError{Command: clipped(f.Command), What: clipped(f.What), Err: err, Refused: hint}
+		return &StartError{Command: remote.Clip(f.Command), What: remote.Clip(f.What), Err: err, Refused: hint}
 	case pathFault:
-		return &sandbox.PathError{Path: clipped(f.What), Err: err}
+		return &sandbox.PathError{Path: remote.Clip(f.What), Err: err}
 	}
 	if hint != "" {
 		return &toldError{text: text, hint: hint, is: cause}
 	}
 	return err
-}
-
-// clipped bounds a sentence.
-func clipped(s string) string {
-	if len(s) <= remote.MaxSentence && utf8.ValidString(s) {
-		return s
-	}
-	return capture.ValidText(capture.HeadOf([]byte(s), remote.MaxSentence))
 }

@@ -10,10 +10,10 @@ import (
 
 // Why a name means no program.
 var (
-	// NoProgram: there is none.
-	NoProgram = errors.New("was not found")
-	// NotExecutable: it is a directory or may not be executed.
-	NotExecutable = errors.New("is not executable")
+	// ErrNoProgram: there is none.
+	ErrNoProgram = errors.New("was not found")
+	// ErrNotExecutable: it is a directory or may not be executed.
+	ErrNotExecutable = errors.New("is not executable")
 )
 
 // DefaultPath is searched when the environment has no PATH at all, as execvp does.
@@ -29,7 +29,7 @@ func Lookup(name, dir, path string) (string, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		return program(filepath.Join(dir, name))
 	}
-	found := NoProgram
+	found := ErrNoProgram
 	for _, entry := range strings.Split(path, string(filepath.ListSeparator)) {
 		if !filepath.IsAbs(entry) {
 			entry = filepath.Join(dir, entry)
@@ -37,7 +37,7 @@ func Lookup(name, dir, path string) (string, error) {
 		switch full, err := program(filepath.Join(entry, name)); {
 		case err == nil:
 			return full, nil
-		case errors.Is(err, NotExecutable) && Exists(full): // an entry that may not be searched holds nothing
+		case errors.Is(err, ErrNotExecutable) && Exists(full): // an entry that may not be searched holds nothing
 			found = err
 		}
 	}
@@ -47,7 +47,7 @@ func Lookup(name, dir, path string) (string, error) {
 // program finds the file that a path of a program means.
 func program(path string) (full string, err error) {
 	for _, full = range candidates(path) {
-		if err = Executable(full); !errors.Is(err, NoProgram) {
+		if err = Executable(full); !errors.Is(err, ErrNoProgram) {
 			break
 		}
 	}
@@ -59,11 +59,11 @@ func Executable(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return NotExecutable
+		return ErrNotExecutable
 	case err != nil:
-		return NoProgram
+		return ErrNoProgram
 	case info.IsDir() || !MayExecute(file):
-		return NotExecutable
+		return ErrNotExecutable
 	}
 	return nil
 }

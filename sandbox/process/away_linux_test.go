@@ -351,7 +351,7 @@ func TestAwayCloseEndsWhatWasLeft(t *testing.T) {
 func TestAwayServerEnds(t *testing.T) {
 	s := awayShell(t, Config{})
 	run(t, s, sh("trap '' TERM HUP; setsid sleep 600 & echo $! > pid"))
-	s.away.berths[0].conn.close() // as the system does for a server that was killed
+	s.away.berths[0].conn.hangUp() // as the system does for a server that was killed
 	diesInside(t, filepath.Join(s.c.cfg.Dir, "pid"))
 }
 

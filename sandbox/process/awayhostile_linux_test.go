@@ -306,29 +306,6 @@ func TestEngineNobodyDecides(t *testing.T) {
 	_ = c.Close()
 }
 
-// TestEngineFindsNoHelpersOfCommands: what an engine runs by its name, such as a helper
-// that knows passwords, is not looked for where commands write.
-func TestEngineFindsNoHelpersOfCommands(t *testing.T) {
-	dir, other := t.TempDir(), t.TempDir()
-	link := filepath.Join(other, "bin")
-	if err := os.Symlink(filepath.Join(dir, "bin"), link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", strings.Join([]string{filepath.Join(dir, "bin"), "/usr/bin", link, "", ".", "/bin"}, ":"))
-	t.Chdir(dir)
-	e := &engine{path: "/bin/sh", command: "sh"}
-	if err := e.apartFrom([]string{dir}); err != nil {
-		t.Fatal(err)
-	}
-	out, _, err := e.ask(t.Context(), "-c", "echo $PATH")
-	if err != nil || out != "/usr/bin:/bin" {
-		t.Errorf("PATH is %q (%v)", out, err)
-	}
-}
-
 // TestImageIsNoFlag: what would be an option of the engine's is no image.
 func TestImageIsNoFlag(t *testing.T) {
 	program, err := os.Executable()

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,53 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
-
-// TestHostVariables: what names a path of the host says nothing in a container.
-func TestHostVariables(t *testing.T) {
-	for value, names := range map[string]bool{
-		"word": false, "": false, "a/b": false, "https://example.com/x": false, "en_US.UTF-8": false, "-buildvcs=false": false, "8.8.8.8:53": false,
-		"/opt": true, "~/x": true, "a:/opt": true, "-L/lib": false, "-I /usr/include": true, "unix:path=/run/bus": true, "unix:///run/x.sock": true,
-		"file:///etc/x": true, `"/quoted"`: true, "a,/b": true,
-	} {
-		if environ.NamesPath(value) != names {
-			t.Errorf("%q: %v", value, !names)
-		}
-	}
-	got := environ.HostVariables([]string{"PATH=x", "HOME=y", "A=b", "P=/p", "DISPLAY=:0"})
-	if !reflect.DeepEqual(got, []string{"A=b"}) {
-		t.Error(got)
-	}
-}
-
-// TestErrorsCrossTheWire: callers tell errors of a runner apart as they do others.
-func TestErrorsCrossTheWire(t *testing.T) {
-	for name, cause := range causes {
-		for _, err := range []error{
-			cause, fmt.Errorf("%w: more", cause), &StartError{Command: "c", What: "w", Err: cause, Refused: "hint"}, &sandbox.PathError{Path: "/p", Err: cause},
-		} {
-			back := errorOf(faultOf(err))
-			if !errors.Is(back, cause) || back.Error() != err.Error() || reflect.TypeOf(back) != reflect.TypeOf(err) && err != cause && !strings.Contains(err.Error(), ": more") {
-				t.Errorf("%s: %#v came as %#v", name, err, back)
-			}
-		}
-	}
-	var start *StartError
-	if !errors.As(errorOf(faultOf(&StartError{Command: "c", What: "w", Err: ErrNoProgram, Refused: "hint"})), &start) || start.Hint() != "hint" || start.What != "w" {
-		t.Errorf("%+v", start)
-	}
-	var hinter interface{ Hint() string }
-	if err := errorOf(faultOf(&PrivateDirError{"/d", fs.ErrPermission})); !errors.As(err, &hinter) || hinter.Hint() == "" {
-		t.Errorf("%#v", err)
-	}
-	long := errorOf(&remote.Fault{Text: strings.Repeat("\xff", 1<<20), Hint: strings.Repeat("x", 1<<20), Kind: "what"})
-	if !errors.As(long, &hinter) || len(long.Error()) > remote.MaxSentence || len(hinter.Hint()) > remote.MaxSentence {
-		t.Errorf("%d bytes", len(long.Error()))
-	}
-}
 
 func TestMounts(t *testing.T) {
 	dir := t.TempDir()
@@ -82,11 +38,11 @@ func TestMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, one := range []struct {
-		needs Places
+		needs places
 		want  bool
 	}{
-		{Places{}, true}, {Places{Read: []string{"/r/x", "/w/y"}}, true}, {Places{Write: []string{"/w/z", "/r/work/a"}}, true},
-		{Places{Read: []string{secret}}, false}, {Places{Write: []string{secret}}, false}, {Places{Read: []string{"/no/such/thing"}}, true},
+		{places{}, true}, {places{Read: []string{"/r/x", "/w/y"}}, true}, {places{Write: []string{"/w/z", "/r/work/a"}}, true},
+		{places{Read: []string{secret}}, false}, {places{Write: []string{secret}}, false}, {places{Read: []string{"/no/such/thing"}}, true},
 	} {
 		if m.cover(one.needs) != one.want {
 			t.Errorf("%v: %v", one.needs, !one.want)
@@ -118,34 +74,18 @@ func TestMountFlags(t *testing.T) {
 	}
 }
 
-// TestPlacesOfContainers: what a container has of its own cannot be this machine's.
-func TestPlacesOfContainers(t *testing.T) {
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/", "/proc", "/proc/1", "/sys", "/dev", "/usr/.."} {
-		for _, cfg := range []Config{{Dir: t.TempDir(), AllowRead: []string{path}}, {Dir: path}} {
-			cfg.Container = Container{Image: "image", Engine: program}
-			if c, err := NewCommands(cfg); err == nil {
-				_ = c.Close()
-				t.Errorf("%+v is taken", cfg)
-			} else if !strings.Contains(err.Error(), "--container") {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 // TestTmpOfContainers: where /tmp is this machine's it is not hidden by another one.
 func TestTmpOfContainers(t *testing.T) {
-	for _, cfg := range []Config{{Dir: "/tmp"}, {Dir: t.TempDir(), AllowWrite: []string{"/tmp/"}}, {Dir: t.TempDir()}} {
-		c, err := NewCommands(Config{Dir: cfg.Dir, AllowWrite: cfg.AllowWrite, NoCache: true, Container: Container{Image: "image", Engine: "/bin/sh"}})
+	for _, cfg := range []fleetConfig{{Dir: "/tmp"}, {Dir: t.TempDir(), AllowWrite: []string{"/tmp/"}}, {Dir: t.TempDir()}} {
+		cfg.Image, cfg.Engine = "image", "/bin/sh"
+		cfg.Policy, cfg.Repository = func() policy.Policy { return policy.Policy{} }, func() environ.Repository { return environ.Repository{} }
+		cfg.Cache, cfg.TreeAt = func() *scratch.Cache { return nil }, func(tree string) string { return tree }
+		f, err := newFleet(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &container{fleet: c.fleet, mounts: c.fleet.mountsFor(), name: newContainerName(), tree: "/tree"}
-		args, err := c.fleet.runArgs(b)
+		b := &container{fleet: f, mounts: f.mountsFor(), name: newContainerName(), tree: "/tree"}
+		args, err := f.runArgs(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +93,7 @@ func TestTmpOfContainers(t *testing.T) {
 		if own := slices.Contains(args, "--tmpfs"); own == real || real != (cfg.Dir == "/tmp" || cfg.AllowWrite != nil) {
 			t.Errorf("%+v: %q", cfg, args)
 		}
-		_ = c.Close()
+		f.close()
 	}
 }
 
@@ -220,5 +160,28 @@ func TestEngineFaults(t *testing.T) {
 		if err := e.failed("x:y", said, lastLine(said)); !errors.As(err, &fault) || !strings.Contains(fault.What, want) || fault.Way == "" || strings.Contains(fault.What+fault.Way, "IMAGE") || strings.Contains(fault.What+fault.Way, "ENGINE") {
 			t.Errorf("%s: %v %v", said, err, fault.Hint())
 		}
+	}
+}
+
+// TestEngineFindsNoHelpersOfCommands: what an engine runs by its name, such as a helper
+// that knows passwords, is not looked for where commands write.
+func TestEngineFindsNoHelpersOfCommands(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	link := filepath.Join(other, "bin")
+	if err := os.Symlink(filepath.Join(dir, "bin"), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", strings.Join([]string{filepath.Join(dir, "bin"), "/usr/bin", link, "", ".", "/bin"}, ":"))
+	t.Chdir(dir)
+	e := &engine{path: "/bin/sh", command: "sh"}
+	if err := e.apartFrom([]string{dir}); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := e.ask(t.Context(), "-c", "echo $PATH")
+	if err != nil || out != "/usr/bin:/bin" {
+		t.Errorf("PATH is %q (%v)", out, err)
 	}
 }

@@ -17,9 +17,9 @@ import (
 // is as hostile as what a command prints: it is bounded, and a runner that says what
 // cannot be has said its last.
 type remoteConn struct {
-	out   *remote.Writer
-	close func() // ends the stream, so that reading ends as well
-	heard atomic.Int32
+	out    *remote.Writer
+	hangUp func() // ends the stream, so that reading ends as well
+	heard  atomic.Int32
 
 	done chan struct{} // closed when the stream is over
 	once sync.Once
@@ -41,7 +41,7 @@ var errSilent = fmt.Errorf("it has not answered for %v", remote.Silence)
 // newConn is the stream to a runner that has not been greeted.
 func newConn(out io.Writer, close func(), limits sandbox.Limits) *remoteConn {
 	c := &remoteConn{
-		close: close, done: make(chan struct{}),
+		hangUp: close, done: make(chan struct{}),
 		calls: map[uint64]receiver{}, asked: map[uint64]chan *remote.Message{}, bounds: limits,
 	}
 	c.out = remote.NewWriter(watchedWriter{out, func() { c.fail(errSilent) }}, remote.MaxFromServer)
@@ -112,7 +112,7 @@ func (c *remoteConn) fail(err error) {
 	c.once.Do(func() {
 		c.err = err
 		close(c.done)
-		c.close()
+		c.hangUp()
 	})
 }
 

@@ -334,7 +334,7 @@ func TestAwayCloseEndsWhatWasLeft(t *testing.T) {
 	if res := run(t, s, sh("kill -0 $(cat pid)")); res.ExitCode != 0 {
 		t.Fatalf("it does not live on: %+v", res)
 	}
-	tree := s.away.berths[0].tree
+	tree := s.away.berths[0].Tree
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -351,7 +351,7 @@ func TestAwayCloseEndsWhatWasLeft(t *testing.T) {
 func TestAwayServerEnds(t *testing.T) {
 	s := awayShell(t, Config{})
 	run(t, s, sh("trap '' TERM HUP; setsid sleep 600 & echo $! > pid"))
-	s.away.berths[0].conn.hangUp() // as the system does for a server that was killed
+	s.away.berths[0].Conn.HangUp() // as the system does for a server that was killed
 	diesInside(t, filepath.Join(s.c.cfg.Dir, "pid"))
 }
 
@@ -421,7 +421,7 @@ func TestAwayTriesNothingOutside(t *testing.T) {
 func killRunner(t *testing.T, s *Shell) {
 	t.Helper()
 	for _, b := range s.away.berths {
-		if p := b.process; p != nil {
+		if p := b.Process; p != nil {
 			if err := p.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
@@ -120,8 +121,8 @@ func TestUnconfinedContainersAreMadeAgain(t *testing.T) {
 			if _, err := s.Run(t.Context(), sh("true")); err != nil {
 				t.Error(err)
 			}
-			if b := s.away.berths[0]; !b.bare {
-				t.Errorf("%s is as it was made for commands that are confined inside", b.name)
+			if b := s.away.berths[0]; !b.Bare {
+				t.Errorf("%s is as it was made for commands that are confined inside", b.Name)
 			}
 		})
 	}
@@ -344,12 +345,12 @@ func FuzzRunner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		const keep = 64
-		c := newConn(io.Discard, func() {}, sandbox.DefaultLimits)
+		c := containers.NewConn(io.Discard, func() {}, sandbox.DefaultLimits)
 		waited := newCall(c, &Command{Keep: keep, Tail: &capture.Tail{}}, nil)
 		out := &capture.Stream{Keep: keep, First: keep}
 		goesOn := newCall(c, &Command{Keep: keep}, out)
-		c.read(remote.NewReader(bytes.NewReader(stream), remote.MaxFromRunner))
-		if _, err := c.ask(&remote.Message{Type: remote.TypeAsk}, nil); err == nil {
+		c.Read(remote.NewReader(bytes.NewReader(stream), remote.MaxFromRunner))
+		if _, err := c.Ask(&remote.Message{Type: remote.TypeAsk}, nil); err == nil {
 			t.Error("a stream that is over has answered")
 		}
 		for _, call := range []*remoteCall{waited, goesOn} {

@@ -10,6 +10,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
@@ -52,9 +53,9 @@ type Commands struct {
 	leave   sync.Once // the control groups, after the last commands of this program
 	forget  func()    // no orphan concerns these commands any more
 
-	apart     registry      // what StartApart has started
-	fleet     *fleet        // the containers in which commands run; nil: on this machine
-	startTime time.Duration // how long a runner may take to start a command that goes on
+	apart     registry          // what StartApart has started
+	fleet     *containers.Fleet // the containers in which commands run; nil: on this machine
+	startTime time.Duration     // how long a runner may take to start a command that goes on
 
 	confinement *confinement
 	cache       func() *scratch.Cache // of the workspace where commands are confined; nil for none
@@ -194,7 +195,7 @@ func (c *Commands) Close() error {
 	}
 	all.Wait()
 	c.apart.close()
-	c.fleet.close()
+	c.fleet.Close()
 	c.forget()
 	c.closeCache()
 	c.confinement.close()

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
@@ -22,40 +23,40 @@ type Container struct {
 }
 
 // DefaultEngine is the command that runs containers when none is named.
-const DefaultEngine = defaultEngine
+const DefaultEngine = containers.DefaultEngine
 
 // RunnerCommand is the subcommand by which a program has [ServeRunner] run.
-const RunnerCommand = runnerCommand
+const RunnerCommand = containers.RunnerCommand
 
 // ErrNoEngine: there is no such command. It comes in a *ContainerError.
-var ErrNoEngine = errNoEngine
+var ErrNoEngine = containers.ErrNoEngine
 
 // Places are what commands reach in a container besides the workspace.
-type Places = places
+type Places = containers.Places
 
 // A ContainerError: a command did not run, or did not come to its end, because of its
 // container.
-type ContainerError = containerError
+type ContainerError = containers.Error
 
 // newFleet prepares to run commands in containers.
-func (c *Commands) newFleet() (*fleet, error) {
+func (c *Commands) newFleet() (*containers.Fleet, error) {
 	if len(c.cfg.Network.Rules()) > 0 && c.cfg.Sandbox == Off {
 		return nil, errors.New("--sandbox off leaves nobody in a container to keep the rules of --network; take --network deny or allow, or another --sandbox")
 	}
 	cfg := c.cfg
-	var f *fleet
+	var f *containers.Fleet
 	cache := sync.OnceValue(func() *scratch.Cache {
-		if f.over() {
+		if f.Over() {
 			return nil
 		}
 		return c.openImageCache()
 	})
-	f, err := newFleet(fleetConfig{
+	f, err := containers.New(containers.Config{
 		Image: cfg.Container.Image, Engine: cfg.Container.Engine,
 		Dir: cfg.Dir, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Network: cfg.Network, Unconfined: cfg.Sandbox == Off, Limits: c.limits,
 		MaxMemory: cfg.Quota.MaxMemory, MaxCPUs: cfg.Quota.MaxCPUs, MaxProcesses: cmp.Or(cfg.Quota.MaxProcesses, c.limits.Processes), Bounded: cfg.Quota.MaxProcesses > 0,
 		Guard: c.guard, Policy: c.confinement.policy, Repository: func() environ.Repository { return c.confinement.repo }, NewTree: c.confinement.newTree,
-		TreeAt: treeInside, Cache: cache, Hello: func(tree string, m mounts) *remote.Hello { return c.hello(f.TreeAt(tree), m, f.Cache()) },
+		TreeAt: treeInside, Cache: cache, Hello: func(tree string, m containers.Mounts) *remote.Hello { return c.hello(f.TreeAt(tree), m, f.Cache()) },
 	})
 	return f, err
 }
@@ -92,7 +93,7 @@ func (c *Commands) remoteStartup(u *Startup) *remote.Startup {
 const homeInside = "/run/perstack-base/home"
 
 // hello tells a runner what its commands have in common.
-func (c *Commands) hello(tree string, m mounts, cache *scratch.Cache) *remote.Hello {
+func (c *Commands) hello(tree string, m containers.Mounts, cache *scratch.Cache) *remote.Hello {
 	cfg := c.cfg
 	env := environ.Filter(cfg.Env, cfg.PassEnv)
 	if !cfg.Network.Open() {
@@ -100,7 +101,7 @@ func (c *Commands) hello(tree string, m mounts, cache *scratch.Cache) *remote.He
 	}
 	h := &remote.Hello{
 		Version: remote.Version, Workspace: remote.Raw(cfg.Dir), Tree: remote.Raw(tree), Sandbox: string(cfg.Sandbox), Network: cfg.Network.String(),
-		Write: remote.Raws(m.writable()), Env: remote.Raws(environ.HostVariables(env)), Limits: jsonOf(c.limits), Quota: jsonOf(cfg.Quota), Home: homeInside,
+		Write: remote.Raws(m.Writable()), Env: remote.Raws(environ.HostVariables(env)), Limits: jsonOf(c.limits), Quota: jsonOf(cfg.Quota), Home: homeInside,
 	}
 	if cache != nil {
 		h.Cache = remote.Raw(cache.Dir())

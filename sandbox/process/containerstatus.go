@@ -26,18 +26,18 @@ func (c *Commands) Contained() bool { return c.fleet != nil }
 func (c *Commands) TryContainer(ctx context.Context) (ContainerStatus, error) {
 	began := time.Now()
 	f := c.fleet
-	b := f.launch(f.mountsFor())
-	defer b.end(0, nil)
-	if err := b.await(ctx, nil); err != nil {
+	b := f.Launch(f.MountsFor())
+	defer b.End(0, nil)
+	if err := b.Await(ctx, nil); err != nil {
 		return ContainerStatus{}, err
 	}
 	s := ContainerStatus{
-		Image: c.cfg.Container.Image, Engine: f.engine.command + " (" + f.engine.version + ")",
-		Confined: remote.Clip(b.welcome.Confined), Why: remote.Clip(b.welcome.Why), Machine: remote.Clip(b.welcome.Machine), Start: time.Since(began),
+		Image: c.cfg.Container.Image, Engine: f.EngineSays(),
+		Confined: remote.Clip(b.Welcome.Confined), Why: remote.Clip(b.Welcome.Why), Machine: remote.Clip(b.Welcome.Machine), Start: time.Since(began),
 	}
-	for _, m := range b.mounts {
-		rule := Rule{Access: "read", Path: m.at, Reason: "mounted for commands"}
-		if m.write {
+	for _, m := range b.Mounts {
+		rule := Rule{Access: "read", Path: m.At, Reason: "mounted for commands"}
+		if m.Write {
 			rule.Access = "write"
 		}
 		s.Mounts = append(s.Mounts, rule)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
@@ -37,7 +38,7 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	cfg := Config{
 		Dir: string(h.Workspace), Sandbox: Mode(h.Sandbox), Network: network, NoCache: true,
 		Env: environ.AddMissing(environ.WithoutEnginesProxies(os.Environ(), network), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
-		AllowRead: []string{"/"}, AllowWrite: append([]string{tmpInside}, remote.Strings(h.Write)...),
+		AllowRead: []string{"/"}, AllowWrite: append([]string{containers.TmpInside}, remote.Strings(h.Write)...),
 		inside: &inside{string(h.Tree), string(h.Cache), filesOf(h.Settings), string(h.Home)},
 	}
 	if cfg.inside.cache != "" {

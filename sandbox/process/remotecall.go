@@ -9,11 +9,12 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 )
 
 // A remoteCall is one command that a runner runs.
 type remoteCall struct {
-	conn   *remoteConn
+	conn   *containers.Conn
 	number uint64
 	keep   int
 	kept   [2]capture.Output
@@ -30,21 +31,21 @@ type remoteCall struct {
 }
 
 // newCall registers a command; forget lets go of it.
-func newCall(c *remoteConn, cmd *Command, out *capture.Stream) *remoteCall {
+func newCall(c *containers.Conn, cmd *Command, out *capture.Stream) *remoteCall {
 	keep := cmd.Keep
 	if keep <= 0 {
-		keep = c.bounds.OutputBytes
+		keep = c.Bounds.OutputBytes
 	}
 	call := &remoteCall{conn: c, keep: keep, tail: cmd.Tail, out: out,
 		began: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{})}
-	c.add(func(number uint64) receiver {
+	c.Add(func(number uint64) containers.Receiver {
 		call.number = number
 		return call
 	})
 	return call
 }
 
-func (call *remoteCall) forget() { call.conn.drop(call.number) }
+func (call *remoteCall) forget() { call.conn.Drop(call.number) }
 
 // begin sends the command.
 func (call *remoteCall) begin(kind remote.Type, shell uint64, c *Command, startup *remote.Startup) error {
@@ -60,11 +61,11 @@ func (call *remoteCall) begin(kind remote.Type, shell uint64, c *Command, startu
 
 func (call *remoteCall) send(m *remote.Message) error {
 	m.Command = call.number
-	return call.conn.send(m)
+	return call.conn.Send(m)
 }
 
-// take takes what the runner says of this command. The conn's mu is held.
-func (call *remoteCall) take(m *remote.Message) error {
+// Take takes what the runner says of this command. The conn's mu is held.
+func (call *remoteCall) Take(m *remote.Message) error {
 	switch m.Type {
 	case remote.TypeTail:
 		if call.tail != nil && call.out == nil {
@@ -93,7 +94,7 @@ func (call *remoteCall) take(m *remote.Message) error {
 		call.mark(1, call.ended)
 	case remote.TypeGone:
 		call.mark(2, call.gone)
-		call.conn.dropHeld(call.number)
+		call.conn.DropHeld(call.number)
 	default:
 		return fmt.Errorf("a runner said %.32q of a command", m.Type)
 	}
@@ -169,7 +170,7 @@ func (p remoteProcess) over() bool {
 	select {
 	case <-p.gone:
 		return true
-	case <-p.conn.done:
+	case <-p.conn.Done:
 		return true
 	default:
 		return false
@@ -177,11 +178,11 @@ func (p remoteProcess) over() bool {
 }
 
 func (p remoteProcess) end(ask syscall.Signal) {
-	_, _ = p.conn.ask(&remote.Message{Type: remote.TypeSignal, Command: p.number, Signal: int(ask)}, time.After(p.conn.patience()))
+	_, _ = p.conn.Ask(&remote.Message{Type: remote.TypeSignal, Command: p.number, Signal: int(ask)}, time.After(p.conn.Patience()))
 }
 
 func (p remoteProcess) needs() Needs {
-	m, err := p.conn.ask(&remote.Message{Type: remote.TypeAsk, Command: p.number}, time.After(remote.Beat))
+	m, err := p.conn.Ask(&remote.Message{Type: remote.TypeAsk, Command: p.number}, time.After(remote.Beat))
 	if err != nil || m.Needs == nil {
 		return Needs{}
 	}
@@ -190,7 +191,7 @@ func (p remoteProcess) needs() Needs {
 
 // Write has the command read b, and waits until it can.
 func (p remoteProcess) Write(b []byte) (int, error) {
-	m, err := p.conn.ask(&remote.Message{Type: remote.TypeInput, Command: p.number, Body: b}, nil)
+	m, err := p.conn.Ask(&remote.Message{Type: remote.TypeInput, Command: p.number, Body: b}, nil)
 	if err == nil && m.Fault != nil {
 		err = errorOf(m.Fault)
 	}
@@ -203,7 +204,7 @@ func (p remoteProcess) Write(b []byte) (int, error) {
 // Close ends the input, and does not wait for that.
 func (p remoteProcess) Close() error {
 	go func() {
-		_, _ = p.conn.ask(&remote.Message{Type: remote.TypeInput, Command: p.number, Last: true}, nil)
+		_, _ = p.conn.Ask(&remote.Message{Type: remote.TypeInput, Command: p.number, Last: true}, nil)
 	}()
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 )
 
 // A runner is the inside of a container: the same Commands as outside, behind a
@@ -113,7 +114,7 @@ func asked(processes int) int {
 	if processes == 0 {
 		return 0
 	}
-	return processes + runnerThreads
+	return processes + containers.RunnerThreads
 }
 
 func (r *runner) prepare(h *remote.Hello) error {
@@ -196,7 +197,7 @@ func (r *runner) end() {
 	}()
 	select {
 	case <-done:
-	case <-time.After(runnerEnd):
+	case <-time.After(containers.RunnerEnd):
 	}
 }
 
@@ -344,10 +345,10 @@ func (r *runner) followTail(j *runnerJob, tail *capture.Tail) (told func()) {
 			version = now
 			r.tell(j, &remote.Message{Type: remote.TypeTail, Body: []byte(line)})
 		}
-		timer.Reset(tailEvery)
+		timer.Reset(containers.TailEvery)
 	}
 	mu.Lock()
-	timer = time.AfterFunc(tailEvery, tell)
+	timer = time.AfterFunc(containers.TailEvery, tell)
 	mu.Unlock()
 	return func() {
 		mu.Lock()

@@ -21,7 +21,7 @@ type Running struct {
 	Label string // as Command says
 
 	shell   *Shell
-	process process
+	process Process
 	began   time.Time
 	out     *capture.Stream
 	in      *input
@@ -49,8 +49,8 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("the command has ended with exit code %d", e.Result.ExitCode)
 }
 
-// A process is what a Running has of the program that it started, wherever that runs.
-type process interface {
+// A Process is what a Running has of the program that it started, wherever that runs.
+type Process interface {
 	over() bool             // nothing of it runs or holds its output
 	end(ask syscall.Signal) // asks all of it, and after the grace period kills what is left
 	needs() Needs

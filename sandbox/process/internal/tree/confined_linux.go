@@ -31,7 +31,7 @@ type caged struct {
 	domain *confine.Domain
 }
 
-// signal reaches every process of the domain, also those that left the group.
+// Signal reaches every process of the domain, also those that left the group.
 func (t *caged) Signal(sig syscall.Signal) {
 	if t.domain.Signal(sig) != nil {
 		t.group.Signal(sig)
@@ -55,8 +55,8 @@ func (t *caged) Kill() {
 func (t *caged) Alive() bool     { return t.domain.Populated() }
 func (t *caged) Survivors() bool { return t.domain.Alive() }
 
-// gone is closed when nothing of the tree is left.
+// Gone is closed when nothing of the tree is left.
 func (t *caged) Gone() <-chan struct{} { return t.domain.Done() }
 
-// refusals are what the kernel's broker has on record.
+// Refusals are what the kernel's broker has on record.
 func (t *caged) Refusals() []hints.Refusal { return t.domain.Refusals() }

@@ -48,5 +48,5 @@ func (t isolated) Survivors() bool       { return t.cell.Alive() }
 func (t isolated) Release()              {}
 func (t isolated) Gone() <-chan struct{} { return t.cell.Done() }
 
-// refusals are on nobody's record here: what may not be reached does not exist.
+// Refusals are on nobody's record here: what may not be reached does not exist.
 func (isolated) Refusals() []hints.Refusal { return nil }

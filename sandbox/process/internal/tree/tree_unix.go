@@ -111,7 +111,7 @@ func signalName(n syscall.Signal) string {
 
 func (g *group) Signal(sig syscall.Signal) { g.reach(sig) }
 
-// kill goes on until a look at the processes finds none of the tree.
+// Kill goes on until a look at the processes finds none of the tree.
 func (g *group) Kill() {
 	for range 50 {
 		if !g.reach(unix.SIGKILL) {

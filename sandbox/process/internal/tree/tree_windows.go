@@ -116,7 +116,7 @@ func (j *jobObject) Wait() Ending {
 	return Ending{Code: state.ExitCode()}
 }
 
-// signal ends the tree at once: there is no signal that asks programs to end, and that all of them know.
+// Signal ends the tree at once: there is no signal that asks programs to end, and that all of them know.
 func (j *jobObject) Signal(syscall.Signal) { j.Kill() }
 
 // killedCode is the exit code of what is killed, as of a program that SIGKILL ends elsewhere.
@@ -138,7 +138,7 @@ func (j *jobObject) Alive() bool {
 
 func (j *jobObject) Survivors() bool { return j.Alive() }
 
-// release ends what is left, too: the handle is the last one.
+// Release ends what is left, too: the handle is the last one.
 func (j *jobObject) Release() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,4 +1,4 @@
-package process
+package containers
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ var engineFaults = []struct {
 
 // failed says why the engine could not run a container. said is all that it wrote,
 // last the end of that.
-func (e *engine) failed(image, said, last string) error {
+func (e *Engine) failed(image, said, last string) error {
 	for _, fault := range engineFaults {
 		if !fault.says.MatchString(said) {
 			continue
@@ -50,15 +50,15 @@ func (e *engine) failed(image, said, last string) error {
 		if fault.what == "" {
 			return e.blind(last)
 		}
-		names := strings.NewReplacer("ENGINE", e.command, "IMAGE", image)
-		return &containerError{What: names.Replace(fault.what) + ": " + remote.Clip(last), Way: names.Replace(fault.way)}
+		names := strings.NewReplacer("ENGINE", e.Command, "IMAGE", image)
+		return &Error{What: names.Replace(fault.what) + ": " + remote.Clip(last), Way: names.Replace(fault.way)}
 	}
-	return &containerError{What: e.command + " cannot run a container: " + remote.Clip(last), Way: "Ask the user to look at what perstack-base doctor says with the same flags."}
+	return &Error{What: e.Command + " cannot run a container: " + remote.Clip(last), Way: "Ask the user to look at what perstack-base doctor says with the same flags."}
 }
 
 // blind: the engine's daemon sees other files than this server.
-func (e *engine) blind(what string) error {
-	return &containerError{What: "the daemon of " + e.command + " does not see the files of this server: " + remote.Clip(what),
+func (e *Engine) blind(what string) error {
+	return &Error{What: "the daemon of " + e.Command + " does not see the files of this server: " + remote.Clip(what),
 		Way: "Its daemon runs on another machine or in a file system of its own. Ask the user to start perstack-base where the daemon runs, or to share the workspace and " + tempWord() + " with it."}
 }
 
@@ -69,9 +69,9 @@ func tempWord() string {
 	return "$TMPDIR (/tmp)"
 }
 
-func (e *engine) notStarted(err error) error {
+func (e *Engine) notStarted(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &containerError{What: "the command " + e.command + " is not there any more", Way: "Ask the user to install it again.", Err: err}
+		return &Error{What: "the command " + e.Command + " is not there any more", Way: "Ask the user to install it again.", Err: err}
 	}
-	return &containerError{What: "the command " + e.command + " cannot be started: " + err.Error(), Err: err}
+	return &Error{What: "the command " + e.Command + " cannot be started: " + err.Error(), Err: err}
 }

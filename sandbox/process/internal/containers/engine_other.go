@@ -1,6 +1,6 @@
 //go:build !linux
 
-package process
+package containers
 
 // Here nobody tells when a process began, so no container counts as abandoned: one
 // that has lost its server ends by itself.

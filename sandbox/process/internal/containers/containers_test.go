@@ -1,4 +1,4 @@
-package process
+package containers
 
 import (
 	"encoding/csv"
@@ -19,18 +19,18 @@ import (
 
 func TestMounts(t *testing.T) {
 	dir := t.TempDir()
-	m := mounts{
-		{from: dir, at: "/w", write: true, every: true}, {from: dir + "/in", at: "/w/in"}, {from: dir + "/other", at: "/w/out"},
-		{from: "/r", at: "/r"}, {from: "/r/work", at: "/r/work", write: true}, {from: "/r/lib", at: "/r/lib"}, {from: "/r", at: "/r"},
+	m := Mounts{
+		{from: dir, At: "/w", Write: true, every: true}, {from: dir + "/in", At: "/w/in"}, {from: dir + "/other", At: "/w/out"},
+		{from: "/r", At: "/r"}, {from: "/r/work", At: "/r/work", Write: true}, {from: "/r/lib", At: "/r/lib"}, {from: "/r", At: "/r"},
 	}.tidy()
 	var at []string
 	for _, one := range m {
-		at = append(at, one.at)
+		at = append(at, one.At)
 	}
 	if got := strings.Join(at, " "); got != "/r /r/work /w /w/out" {
 		t.Error(got)
 	}
-	if got := m.writable(); !reflect.DeepEqual(got, []string{"/w"}) {
+	if got := m.Writable(); !reflect.DeepEqual(got, []string{"/w"}) {
 		t.Errorf("every command may write %v", got)
 	}
 	secret := filepath.Join(dir, "there")
@@ -38,13 +38,13 @@ func TestMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, one := range []struct {
-		needs places
+		needs Places
 		want  bool
 	}{
-		{places{}, true}, {places{Read: []string{"/r/x", "/w/y"}}, true}, {places{Write: []string{"/w/z", "/r/work/a"}}, true},
-		{places{Read: []string{secret}}, false}, {places{Write: []string{secret}}, false}, {places{Read: []string{"/no/such/thing"}}, true},
+		{Places{}, true}, {Places{Read: []string{"/r/x", "/w/y"}}, true}, {Places{Write: []string{"/w/z", "/r/work/a"}}, true},
+		{Places{Read: []string{secret}}, false}, {Places{Write: []string{secret}}, false}, {Places{Read: []string{"/no/such/thing"}}, true},
 	} {
-		if m.cover(one.needs) != one.want {
+		if m.Cover(one.needs) != one.want {
 			t.Errorf("%v: %v", one.needs, !one.want)
 		}
 	}
@@ -53,7 +53,7 @@ func TestMounts(t *testing.T) {
 // TestMountFlags: what an engine reads is what was meant, whatever a path looks like.
 func TestMountFlags(t *testing.T) {
 	for _, path := range []string{`/a,b"c`, "/a\r", "/a\rb", "/a\nb", "/a\n", " /a ", "/a=b", `/"`, "/a,readonly", "/x:ro"} {
-		flag, err := (bindMount{from: path, at: path}).flag()
+		flag, err := (Mount{from: path, At: path}).flag()
 		if err != nil {
 			t.Errorf("%q: %v", path, err)
 			continue
@@ -62,13 +62,13 @@ func TestMountFlags(t *testing.T) {
 		if want := []string{"type=bind", "source=" + path, "target=" + path, "readonly"}; err != nil || !reflect.DeepEqual(fields, want) {
 			t.Errorf("%q is read as %q (%v)", path, fields, err)
 		}
-		writable, _ := (bindMount{from: path, at: path, write: true}).flag()
+		writable, _ := (Mount{from: path, At: path, Write: true}).flag()
 		if fields, err := csv.NewReader(strings.NewReader(writable)).Read(); err != nil || !reflect.DeepEqual(fields, []string{"type=bind", "source=" + path, "target=" + path}) {
 			t.Errorf("%q is read as %q (%v)", path, fields, err)
 		}
 	}
 	for _, path := range []string{"/a\r\nb", "/a\xff"} {
-		if flag, err := (bindMount{from: path, at: "/x", write: true}).flag(); err == nil {
+		if flag, err := (Mount{from: path, At: "/x", Write: true}).flag(); err == nil {
 			t.Errorf("%q is given to an engine as %q, which is another path to it", path, flag)
 		}
 	}
@@ -76,15 +76,15 @@ func TestMountFlags(t *testing.T) {
 
 // TestTmpOfContainers: where /tmp is this machine's it is not hidden by another one.
 func TestTmpOfContainers(t *testing.T) {
-	for _, cfg := range []fleetConfig{{Dir: "/tmp"}, {Dir: t.TempDir(), AllowWrite: []string{"/tmp/"}}, {Dir: t.TempDir()}} {
+	for _, cfg := range []Config{{Dir: "/tmp"}, {Dir: t.TempDir(), AllowWrite: []string{"/tmp/"}}, {Dir: t.TempDir()}} {
 		cfg.Image, cfg.Engine = "image", "/bin/sh"
 		cfg.Policy, cfg.Repository = func() policy.Policy { return policy.Policy{} }, func() environ.Repository { return environ.Repository{} }
 		cfg.Cache, cfg.TreeAt = func() *scratch.Cache { return nil }, func(tree string) string { return tree }
-		f, err := newFleet(cfg)
+		f, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &container{fleet: f, mounts: f.mountsFor(), name: newContainerName(), tree: "/tree"}
+		b := &Container{fleet: f, Mounts: f.MountsFor(), Name: newContainerName(), Tree: "/tree"}
 		args, err := f.runArgs(b)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestTmpOfContainers(t *testing.T) {
 		if own := slices.Contains(args, "--tmpfs"); own == real || real != (cfg.Dir == "/tmp" || cfg.AllowWrite != nil) {
 			t.Errorf("%+v: %q", cfg, args)
 		}
-		f.close()
+		f.Close()
 	}
 }
 
@@ -141,7 +141,7 @@ func TestAbandonedContainers(t *testing.T) {
 
 // TestEngineFaults: what engines say is told as what is wrong and what to do.
 func TestEngineFaults(t *testing.T) {
-	e := &engine{command: "docker"}
+	e := &Engine{Command: "docker"}
 	for said, want := range map[string]string{
 		"docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?":                                     "does not answer",
 		"permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock":                                          "may not use",
@@ -156,7 +156,7 @@ func TestEngineFaults(t *testing.T) {
 		"write /var/lib/docker/tmp/x: no space left on device":                                                               "no space left",
 		"Error: something nobody has seen":                                                                                   "cannot run a container",
 	} {
-		var fault *ContainerError
+		var fault *Error
 		if err := e.failed("x:y", said, lastLine(said)); !errors.As(err, &fault) || !strings.Contains(fault.What, want) || fault.Way == "" || strings.Contains(fault.What+fault.Way, "IMAGE") || strings.Contains(fault.What+fault.Way, "ENGINE") {
 			t.Errorf("%s: %v %v", said, err, fault.Hint())
 		}
@@ -176,7 +176,7 @@ func TestEngineFindsNoHelpersOfCommands(t *testing.T) {
 	}
 	t.Setenv("PATH", strings.Join([]string{filepath.Join(dir, "bin"), "/usr/bin", link, "", ".", "/bin"}, ":"))
 	t.Chdir(dir)
-	e := &engine{path: "/bin/sh", command: "sh"}
+	e := &Engine{path: "/bin/sh", Command: "sh"}
 	if err := e.apartFrom([]string{dir}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package process
+package containers
 
 import (
 	"maps"
@@ -12,31 +12,31 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
-// places are what commands reach in a container besides the workspace.
-type places struct{ Read, Write []string }
+// Places are what commands reach in a container besides the workspace.
+type Places struct{ Read, Write []string }
 
-// mounts are the places of this machine that a container has, each where it is here.
-type mounts []bindMount
+// Mounts are the places of this machine that a container has, each where it is here.
+type Mounts []Mount
 
-type bindMount struct {
+type Mount struct {
 	from  string // links resolved
-	at    string
-	write bool
+	At    string
+	Write bool
 	every bool // every command may write there, not only those that are told to
 	git   bool // of the workspace's repository: where nothing keeps links out, it is only read
 }
 
-// mountsFor are those of a container whose session reaches some places besides what
+// MountsFor are those of a container whose session reaches some places besides what
 // all commands do, and runs a command that needs others.
-func (f *fleet) mountsFor(more ...places) mounts {
+func (f *Fleet) MountsFor(more ...Places) Mounts {
 	p := f.Policy()
 	repo := f.Repository()
-	every := []places{{f.AllowRead, f.AllowWrite}}
-	more = append([]places{{Read: repo.Read}}, more...)
+	every := []Places{{f.AllowRead, f.AllowWrite}}
+	more = append([]Places{{Read: repo.Read}}, more...)
 	if cache := f.Cache(); cache != nil {
-		every = append(every, places{nil, []string{cache.Dir()}})
+		every = append(every, Places{nil, []string{cache.Dir()}})
 	}
-	m := mounts{{from: f.Dir, at: f.Dir, write: true, every: true}}
+	m := Mounts{{from: f.Dir, At: f.Dir, Write: true, every: true}}
 	for i, places := range append(every, more...) {
 		for _, path := range places.Write {
 			m = m.add(p, path, true, i < len(every))
@@ -47,14 +47,14 @@ func (f *fleet) mountsFor(more ...places) mounts {
 	}
 	for _, path := range slices.Sorted(maps.Keys(repo.Write)) {
 		if n := len(m); len(m.add(p, path, true, false)) > n {
-			m = append(m, bindMount{from: path, at: path, write: true, git: true})
+			m = append(m, Mount{from: path, At: path, Write: true, git: true})
 		}
 	}
 	return m.tidy()
 }
 
 // add adds a place that exists, unless commands decide what it leads to.
-func (m mounts) add(p policy.Policy, path string, write, every bool) mounts {
+func (m Mounts) add(p policy.Policy, path string, write, every bool) Mounts {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
 	decides := path
@@ -64,23 +64,23 @@ func (m mounts) add(p policy.Policy, path string, write, every bool) mounts {
 	if err != nil || !filepath.IsAbs(path) || !p.Safe(decides) {
 		return m
 	}
-	return append(m, bindMount{from: real, at: path, write: write, every: every})
+	return append(m, Mount{from: real, At: path, Write: write, every: every})
 }
 
 // tidy sorts mounts, those that lie in another one behind it, and leaves out what the
 // one around it grants already.
-func (m mounts) tidy() mounts {
-	slices.SortStableFunc(m, func(a, b bindMount) int {
-		if c := strings.Compare(a.at, b.at); c != 0 || a.write == b.write {
+func (m Mounts) tidy() Mounts {
+	slices.SortStableFunc(m, func(a, b Mount) int {
+		if c := strings.Compare(a.At, b.At); c != 0 || a.Write == b.Write {
 			return c
-		} else if a.write {
+		} else if a.Write {
 			return -1
 		}
 		return 1
 	})
-	var kept mounts
+	var kept Mounts
 	for _, one := range m {
-		if around := kept.around(one.at); around == nil || !around.grants(one) {
+		if around := kept.around(one.At); around == nil || !around.grants(one) {
 			kept = append(kept, one)
 		}
 	}
@@ -88,9 +88,9 @@ func (m mounts) tidy() mounts {
 }
 
 // around is the innermost mount in which a path lies, nil for none.
-func (m mounts) around(path string) *bindMount {
+func (m Mounts) around(path string) *Mount {
 	for i := len(m) - 1; i >= 0; i-- {
-		if belowPath(path, m[i].at) {
+		if belowPath(path, m[i].At) {
 			return &m[i]
 		}
 	}
@@ -98,28 +98,28 @@ func (m mounts) around(path string) *bindMount {
 }
 
 // grants reports whether another mount adds nothing.
-func (m bindMount) grants(other bindMount) bool {
-	rel, err := filepath.Rel(m.at, other.at)
-	return err == nil && filepath.Join(m.from, rel) == other.from && (m.write || !other.write)
+func (m Mount) grants(other Mount) bool {
+	rel, err := filepath.Rel(m.At, other.At)
+	return err == nil && filepath.Join(m.from, rel) == other.from && (m.Write || !other.Write)
 }
 
-// cover reports whether a container has the places that a command needs, as far as
+// Cover reports whether a container has the places that a command needs, as far as
 // they are there.
-func (m mounts) cover(needs places) bool {
+func (m Mounts) Cover(needs Places) bool {
 	has := func(path string, write bool) bool {
 		path = filepath.Clean(path)
 		around := m.around(path)
-		return around != nil && (around.write || !write) || !environ.Exists(path)
+		return around != nil && (around.Write || !write) || !environ.Exists(path)
 	}
 	return !slices.ContainsFunc(needs.Read, func(path string) bool { return !has(path, false) }) &&
 		!slices.ContainsFunc(needs.Write, func(path string) bool { return !has(path, true) })
 }
 
-// writable are the places that every command may write.
-func (m mounts) writable() (paths []string) {
+// Writable are the places that every command may write.
+func (m Mounts) Writable() (paths []string) {
 	for _, one := range m {
 		if one.every {
-			paths = append(paths, one.at)
+			paths = append(paths, one.At)
 		}
 	}
 	return paths
@@ -132,35 +132,35 @@ func belowPath(path, dir string) bool {
 
 // unguarded reports whether nothing but the container confines commands, as far as
 // that is known.
-func (f *fleet) unguarded() bool { return f.bare.Load() || f.Unconfined }
+func (f *Fleet) unguarded() bool { return f.bare.Load() || f.Unconfined }
 
 // covers are the sockets of this machine in places that commands may only read, where
 // nothing else keeps commands from connecting to them: a mount that is read only
 // does not. Who names a socket itself has it.
-func (b *container) covers() (paths []string) {
-	m := b.mounts
-	if !b.bare {
+func (b *Container) covers() (paths []string) {
+	m := b.Mounts
+	if !b.Bare {
 		return nil
 	}
 	for _, one := range m {
-		if one.write {
+		if one.Write {
 			continue
 		}
 		for _, path := range confine.SocketsBelow([]string{one.from}) {
 			if rel, err := filepath.Rel(one.from, path); err == nil {
-				paths = append(paths, filepath.Join(one.at, rel))
+				paths = append(paths, filepath.Join(one.At, rel))
 			}
 		}
 	}
-	return slices.DeleteFunc(paths, func(path string) bool { return m.around(path).write })
+	return slices.DeleteFunc(paths, func(path string) bool { return m.around(path).Write })
 }
 
 // guarded reports whether there are places that are not as safe without a guard inside.
-func (m mounts) guarded() bool {
-	return m.git() || slices.ContainsFunc(m, func(one bindMount) bool { return !one.write })
+func (m Mounts) guarded() bool {
+	return m.git() || slices.ContainsFunc(m, func(one Mount) bool { return !one.Write })
 }
 
 // git reports whether there are places of git's that commands may write.
-func (m mounts) git() bool {
-	return slices.ContainsFunc(m, func(one bindMount) bool { return one.git })
+func (m Mounts) git() bool {
+	return slices.ContainsFunc(m, func(one Mount) bool { return one.git })
 }

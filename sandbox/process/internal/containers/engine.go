@@ -1,4 +1,4 @@
-package process
+package containers
 
 import (
 	"cmp"
@@ -24,45 +24,45 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
-// An engine is the command that runs containers. Where its daemon is, and how it is
+// An Engine is the command that runs containers. Where its daemon is, and how it is
 // reached, is its own matter.
-type engine struct {
-	command string // as it was given
+type Engine struct {
+	Command string // as it was given
 	path    string
 
 	env      []string // of the command
 	mu       sync.Mutex
 	looked   bool
-	version  string // as it says
+	Version  string // as it says
 	podman   bool
 	nerdctl  bool
 	rootless bool // its root is this user
 	foreign  bool // its machine does not run this program
 }
 
-// defaultEngine is the command when none is named.
-const defaultEngine = "docker"
+// DefaultEngine is the command when none is named.
+const DefaultEngine = "docker"
 
-// errNoEngine: there is no such command. It comes in a *containerError.
-var errNoEngine = errors.New("no such command")
+// ErrNoEngine: there is no such command. It comes in a *containerError.
+var ErrNoEngine = errors.New("no such command")
 
-func findEngine(command string) (*engine, error) {
-	command = cmp.Or(command, defaultEngine)
+func findEngine(command string) (*Engine, error) {
+	command = cmp.Or(command, DefaultEngine)
 	path, err := exec.LookPath(command)
 	if err != nil {
-		return nil, &containerError{What: fmt.Sprintf("--container needs the command %s, which was not found; install it, or name another one with --container-engine, as in --container-engine podman", command), Err: errNoEngine}
+		return nil, &Error{What: fmt.Sprintf("--container needs the command %s, which was not found; install it, or name another one with --container-engine, as in --container-engine podman", command), Err: ErrNoEngine}
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	return &engine{command: command, path: path}, nil
+	return &Engine{Command: command, path: path}, nil
 }
 
 // apartFrom refuses an engine that commands could replace, for it runs outside, and
 // keeps it from finding its helpers where they write.
-func (e *engine) apartFrom(writable []string) error {
+func (e *Engine) apartFrom(writable []string) error {
 	if dir := dirAround(e.path, writable); dir != "" {
-		return fmt.Errorf("--container needs a command %s that commands of agents cannot replace, and %s lies in %s, where they write; name another one with --container-engine, as in --container-engine /usr/bin/docker", e.command, e.path, dir)
+		return fmt.Errorf("--container needs a command %s that commands of agents cannot replace, and %s lies in %s, where they write; name another one with --container-engine, as in --container-engine /usr/bin/docker", e.Command, e.path, dir)
 	}
 	path := filepath.SplitList(os.Getenv("PATH"))
 	path = slices.DeleteFunc(path, func(entry string) bool { return !filepath.IsAbs(entry) || dirAround(entry, writable) != "" })
@@ -97,7 +97,7 @@ const engineTime = 20 * time.Second
 // cmd is a command of the engine's, in a process group of its own: keys at the
 // server's terminal are not for it. It may be a script that waits for another program,
 // which then has its streams as well.
-func (e *engine) cmd(args ...string) *exec.Cmd {
+func (e *Engine) cmd(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.path, args...)
 	apart(cmd)
 	cmd.Env, cmd.WaitDelay = e.env, time.Second
@@ -105,7 +105,7 @@ func (e *engine) cmd(args ...string) *exec.Cmd {
 }
 
 // ask runs a command of the engine's to its end.
-func (e *engine) ask(ctx context.Context, args ...string) (out, said string, err error) {
+func (e *Engine) ask(ctx context.Context, args ...string) (out, said string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, engineTime)
 	defer cancel()
 	cmd := e.cmd(args...)
@@ -121,14 +121,14 @@ func (e *engine) ask(ctx context.Context, args ...string) (out, said string, err
 	case <-ctx.Done():
 		killGroup(cmd)
 		<-done
-		err = &containerError{What: fmt.Sprintf("%s %s did not answer within %v", e.command, args[0], engineTime),
-			Way: "Look whether its daemon runs and answers: " + e.command + " info."}
+		err = &Error{What: fmt.Sprintf("%s %s did not answer within %v", e.Command, args[0], engineTime),
+			Way: "Look whether its daemon runs and answers: " + e.Command + " info."}
 	}
 	return strings.TrimSpace(stdout.String()), strings.TrimSpace(stderr.String()), err
 }
 
 // look finds out what the engine is, once it answers.
-func (e *engine) look(ctx context.Context) error {
+func (e *Engine) look(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.looked {
@@ -138,7 +138,7 @@ func (e *engine) look(ctx context.Context) error {
 	if err != nil {
 		return e.failed("", said, cmp.Or(lastLine(said), err.Error()))
 	}
-	e.version, _, _ = strings.Cut(remote.Clip(out), "\n")
+	e.Version, _, _ = strings.Cut(remote.Clip(out), "\n")
 	e.nerdctl = strings.Contains(strings.ToLower(out), "nerdctl")
 	if e.podman = strings.Contains(strings.ToLower(out), "podman"); e.podman {
 		e.rootless = os.Getuid() > 0
@@ -175,20 +175,20 @@ func goArch(machine string) string {
 const (
 	runnerPath    = "/.perstack-base"
 	runnerName    = "perstack-base"
-	runnerCommand = "runner"
+	RunnerCommand = "runner"
 )
 
-// tmpInside is the container's own, in memory.
-const tmpInside = "/tmp"
+// TmpInside is the container's own, in memory.
+const TmpInside = "/tmp"
 
 // runArgs are the arguments by which the engine runs a container.
-func (f *fleet) runArgs(b *container) ([]string, error) {
+func (f *Fleet) runArgs(b *Container) ([]string, error) {
 	e := f.engine
-	args := []string{"run", "--rm", "-i", "--init=false", "--name", b.name,
+	args := []string{"run", "--rm", "-i", "--init=false", "--name", b.Name,
 		"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 		"--log-driver", "none", "--workdir", "/"} // one that is not there would be made, and hide that
-	if own := b.mounts.around(tmpInside); own == nil || own.at != tmpInside {
-		args = append(args, "--tmpfs", tmpInside+":exec,mode=1777") // which would hide one of this machine
+	if own := b.Mounts.around(TmpInside); own == nil || own.At != TmpInside {
+		args = append(args, "--tmpfs", TmpInside+":exec,mode=1777") // which would hide one of this machine
 	}
 	for name, value := range f.labels(b) {
 		args = append(args, "--label", name+"="+value)
@@ -200,13 +200,13 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 		args = append(args, "--no-healthcheck") // it would run beside the runner, confined by nothing but the container
 	}
 	args = append(args, e.userFlags()...)
-	args = append(args, e.limitFlags(f.fleetConfig)...)
+	args = append(args, e.limitFlags(f.Config)...)
 	if environ.Exists("/sys/fs/selinux/enforce") {
 		args = append(args, "--security-opt", "label=disable") // the files are the user's, not the engine's to label
 	}
-	for _, m := range append(mounts{{from: b.tree, at: f.TreeAt(b.tree), write: true}}, b.mounts...) {
-		if m.git && (b.bare || belowPath(m.at, tmpInside)) {
-			m.write = false // git outside would follow the links that commands make there
+	for _, m := range append(Mounts{{from: b.Tree, At: f.TreeAt(b.Tree), Write: true}}, b.Mounts...) {
+		if m.git && (b.Bare || belowPath(m.At, TmpInside)) {
+			m.Write = false // git outside would follow the links that commands make there
 		}
 		flag, err := m.flag()
 		if err != nil {
@@ -215,7 +215,7 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 		args = append(args, "--mount", flag)
 	}
 	for _, path := range b.covers() {
-		flag, err := bindMount{from: os.DevNull, at: path}.flag()
+		flag, err := Mount{from: os.DevNull, At: path}.flag()
 		if err != nil {
 			return nil, err
 		}
@@ -228,22 +228,22 @@ func (f *fleet) runArgs(b *container) ([]string, error) {
 			own, err = filepath.EvalSymlinks(own)
 		}
 		if err != nil {
-			return nil, &containerError{What: "the program of this server cannot be found, so it cannot be brought into a container: " + err.Error(),
+			return nil, &Error{What: "the program of this server cannot be found, so it cannot be brought into a container: " + err.Error(),
 				Way: "Ask the user to start perstack-base again.", Err: err}
 		}
-		flag, err := bindMount{from: own, at: runnerPath}.flag()
+		flag, err := Mount{from: own, At: runnerPath}.flag()
 		if err != nil {
 			return nil, err
 		}
 		program = runnerPath
 		args = append(args, "--mount", flag)
 	}
-	return append(args, "--entrypoint", program, f.Image, runnerCommand), nil
+	return append(args, "--entrypoint", program, f.Image, RunnerCommand), nil
 }
 
 // userFlags have commands run as the user who runs the server, as far as files are
 // concerned.
-func (e *engine) userFlags() []string {
+func (e *Engine) userFlags() []string {
 	switch {
 	case os.Getuid() < 0: // Windows has no numbers
 		return nil
@@ -257,7 +257,7 @@ func (e *engine) userFlags() []string {
 
 // limitFlags are what a container may use of the machine. The number of processes is
 // bounded in any case where that needs nothing that a user's own podman may lack.
-func (e *engine) limitFlags(q fleetConfig) (flags []string) {
+func (e *Engine) limitFlags(q Config) (flags []string) {
 	if q.MaxMemory > 0 {
 		bytes := strconv.FormatInt(q.MaxMemory, 10)
 		flags = append(flags, "--memory", bytes, "--memory-swap", bytes)
@@ -266,34 +266,34 @@ func (e *engine) limitFlags(q fleetConfig) (flags []string) {
 		flags = append(flags, "--cpus", strconv.FormatFloat(q.MaxCPUs, 'f', -1, 64))
 	}
 	if q.Bounded || !e.podman || !e.rootless {
-		flags = append(flags, "--pids-limit", strconv.Itoa(q.MaxProcesses+runnerThreads))
+		flags = append(flags, "--pids-limit", strconv.Itoa(q.MaxProcesses+RunnerThreads))
 	}
 	return flags
 }
 
-// runnerThreads are what a container may have besides commands: for the runner's
+// RunnerThreads are what a container may have besides commands: for the runner's
 // threads, which are made before commands can take all that there are.
-const runnerThreads = 128
+const RunnerThreads = 128
 
 // labels say whose a container is.
-func (f *fleet) labels(b *container) map[string]string {
+func (f *Fleet) labels(b *Container) map[string]string {
 	sum := sha256.Sum256([]byte(f.Dir))
 	return map[string]string{
 		"perstack-base.workspace": hex.EncodeToString(sum[:8]),
-		"perstack-base.session":   b.name[strings.LastIndexByte(b.name, '-')+1:],
+		"perstack-base.session":   b.Name[strings.LastIndexByte(b.Name, '-')+1:],
 		"perstack-base.server":    strconv.Itoa(os.Getpid()) + "@" + bootID(),
 	}
 }
 
 // flag is a mount as --mount takes it: fields as in CSV.
-func (m bindMount) flag() (string, error) {
-	fields := []string{"type=bind", "source=" + m.from, "target=" + m.at}
-	if !m.write {
+func (m Mount) flag() (string, error) {
+	fields := []string{"type=bind", "source=" + m.from, "target=" + m.At}
+	if !m.Write {
 		fields = append(fields, "readonly")
 	}
 	for i, field := range fields {
 		if strings.Contains(field, "\r\n") || !utf8.ValidString(field) {
-			return "", &containerError{What: fmt.Sprintf("%q cannot be brought into a container: to engines, a path is UTF-8 without the line end of Windows", m.at),
+			return "", &Error{What: fmt.Sprintf("%q cannot be brought into a container: to engines, a path is UTF-8 without the line end of Windows", m.At),
 				Way: "Ask the user to rename it."}
 		}
 		if strings.ContainsAny(field, "\",\r\n") {
@@ -304,7 +304,7 @@ func (m bindMount) flag() (string, error) {
 }
 
 // remove removes containers by force, with the volumes that their image asks for.
-func (e *engine) remove(names ...string) {
+func (e *Engine) remove(names ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 	defer cancel()
 	_, _, _ = e.ask(ctx, append([]string{"rm", "-f", "-v"}, names...)...)
@@ -359,7 +359,7 @@ func abandonedName(name string) bool {
 }
 
 // sweep removes what servers left that do not run any more.
-func (e *engine) sweep(ctx context.Context) {
+func (e *Engine) sweep(ctx context.Context) {
 	out, _, err := e.ask(ctx, "ps", "--all", "--filter", "label=perstack-base.server", "--format", "{{.Names}}")
 	if err != nil {
 		return

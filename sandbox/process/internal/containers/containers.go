@@ -1,4 +1,4 @@
-package process
+package containers
 
 import (
 	"context"
@@ -21,23 +21,23 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
-// A containerError: a command did not run, or did not come to its end, because of its
+// An Error: a command did not run, or did not come to its end, because of its
 // container.
-type containerError struct {
+type Error struct {
 	What string // what is wrong
 	Way  string // what to do about it; sentences
 	Err  error  // the cause; may be nil
 }
 
-func (e *containerError) Error() string { return e.What }
+func (e *Error) Error() string { return e.What }
 
 // Hint says what to do about it.
-func (e *containerError) Hint() string { return e.Way }
+func (e *Error) Hint() string { return e.Way }
 
-func (e *containerError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// A fleetConfig is what all containers of a server have in common.
-type fleetConfig struct {
+// A Config is what all containers of a server have in common.
+type Config struct {
 	Image, Engine         string
 	Dir                   string // the workspace
 	AllowRead, AllowWrite []string
@@ -55,13 +55,13 @@ type fleetConfig struct {
 	NewTree    func() (path, canary string, err error)   // makes the directory in which sessions have theirs
 	TreeAt     func(tree string) string                  // where a container has that
 	Cache      func() *scratch.Cache                     // of the workspace, for this image; nil for none
-	Hello      func(tree string, m mounts) *remote.Hello // to a runner
+	Hello      func(tree string, m Mounts) *remote.Hello // to a runner
 }
 
-// A fleet is all containers of one server.
-type fleet struct {
-	fleetConfig
-	engine *engine
+// A Fleet is all containers of one server.
+type Fleet struct {
+	Config
+	engine *Engine
 
 	bare  atomic.Bool // inside, nothing but the container confines commands
 	sweep sync.Once
@@ -70,17 +70,17 @@ type fleet struct {
 
 	mu     sync.Mutex
 	shells uint64     // numbers given
-	common *container // of the sessions of a single call
+	common *Container // of the sessions of a single call
 	users  int        // of it
 	idle   *time.Timer
-	all    map[*container]bool
+	all    map[*Container]bool
 }
 
 // idleTime is how long a container that sessions share is kept for the next of them.
 const idleTime = 10 * time.Minute
 
-// newFleet looks for the engine. No container is made yet.
-func newFleet(cfg fleetConfig) (*fleet, error) {
+// New looks for the engine. No container is made yet.
+func New(cfg Config) (*Fleet, error) {
 	if err := checkImage(cfg.Image); err != nil {
 		return nil, err
 	}
@@ -94,13 +94,25 @@ func newFleet(cfg fleetConfig) (*fleet, error) {
 	if err := e.apartFrom(append([]string{cfg.Dir}, cfg.AllowWrite...)); err != nil {
 		return nil, err
 	}
-	f := &fleet{fleetConfig: cfg, engine: e, all: map[*container]bool{}}
+	f := &Fleet{Config: cfg, engine: e, all: map[*Container]bool{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
 }
 
-// over reports whether the fleet is closed.
-func (f *fleet) over() bool { return f.ctx.Err() != nil }
+// NextShell is a number that no other shell of the server has in a container.
+func (f *Fleet) NextShell() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shells++
+	return f.shells
+}
+
+// EngineSays is the command that runs containers, and what it calls itself once it was
+// asked.
+func (f *Fleet) EngineSays() string { return f.engine.Command + " (" + f.engine.Version + ")" }
+
+// Over reports whether the fleet is closed.
+func (f *Fleet) Over() bool { return f.ctx.Err() != nil }
 
 // checkImage refuses what an engine would take for something else than an image.
 func checkImage(image string) error {
@@ -122,14 +134,14 @@ func checkPlaces(paths []string) error {
 	return nil
 }
 
-// close ends all containers that are left.
-func (f *fleet) close() {
+// Close ends all containers that are left.
+func (f *Fleet) Close() {
 	if f == nil {
 		return
 	}
 	f.stop()
 	f.mu.Lock()
-	var left []*container
+	var left []*Container
 	for b := range f.all {
 		left = append(left, b)
 	}
@@ -138,7 +150,7 @@ func (f *fleet) close() {
 	close(now)
 	var all sync.WaitGroup
 	for _, b := range left {
-		all.Go(func() { b.end(0, now) })
+		all.Go(func() { b.End(0, now) })
 	}
 	all.Wait()
 	if cache := f.Cache(); cache != nil {
@@ -146,22 +158,22 @@ func (f *fleet) close() {
 	}
 }
 
-// share is the container that sessions of a single call have in common; nil when it
+// Share is the container that sessions of a single call have in common; nil when it
 // does not have what a command needs.
-func (f *fleet) share(reach, needs places) *container {
+func (f *Fleet) Share(reach, needs Places) *Container {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.common
-	if b == nil || b.over() {
-		mounts := f.mountsFor(reach, places{})
-		if !mounts.cover(needs) {
+	if b == nil || b.Over() {
+		mounts := f.MountsFor(reach, Places{})
+		if !mounts.Cover(needs) {
 			return nil
 		}
 		b = f.launchLocked(mounts)
-		b.shared = true
+		b.Shared = true
 		f.common, f.users = b, 0
 	}
-	if !b.mounts.cover(needs) {
+	if !b.Mounts.Cover(needs) {
 		return nil
 	}
 	f.users++
@@ -172,7 +184,7 @@ func (f *fleet) share(reach, needs places) *container {
 }
 
 // release says that a session does not use a container any more.
-func (f *fleet) release(b *container) {
+func (f *Fleet) release(b *Container) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.common != b {
@@ -189,20 +201,20 @@ func (f *fleet) release(b *container) {
 		}
 		f.mu.Unlock()
 		if unused {
-			b.end(0, nil)
+			b.End(0, nil)
 		}
 	})
 }
 
-func (f *fleet) launch(m mounts) *container {
+func (f *Fleet) Launch(m Mounts) *Container {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.launchLocked(m)
 }
 
 // launchLocked begins to make a container. mu is held.
-func (f *fleet) launchLocked(m mounts) *container {
-	b := &container{fleet: f, mounts: m, ready: make(chan struct{}), ended: make(chan struct{}), words: &lastLines{}, name: newContainerName()}
+func (f *Fleet) launchLocked(m Mounts) *Container {
+	b := &Container{fleet: f, Mounts: m, ready: make(chan struct{}), Ended: make(chan struct{}), words: &lastLines{}, Name: newContainerName()}
 	b.ctx, b.give = context.WithCancelCause(f.ctx)
 	f.all[b] = true
 	f.sweep.Do(func() { go f.engine.sweep(f.ctx) })
@@ -210,7 +222,7 @@ func (f *fleet) launchLocked(m mounts) *container {
 	return b
 }
 
-func (f *fleet) forget(b *container) {
+func (f *Fleet) forget(b *Container) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.all, b)

@@ -1,4 +1,4 @@
-package process
+package containers
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
-// A container is one that runs, is being made, or has ended.
-type container struct {
-	fleet  *fleet
-	name   string
-	shared bool
-	mounts mounts
-	bare   bool       // it was made for commands that nothing else confines
+// A Container is one that runs, is being made, or has ended.
+type Container struct {
+	fleet  *Fleet
+	Name   string
+	Shared bool
+	Mounts Mounts
+	Bare   bool       // it was made for commands that nothing else confines
 	words  *lastLines // of the engine
 
 	ctx  context.Context // until it is given up
@@ -31,14 +31,14 @@ type container struct {
 
 	ready chan struct{} // closed when it runs, or cannot
 	err   error         // why it cannot
-	conn  *remoteConn
-	tree  string
+	Conn  *Conn
+	Tree  string
 
-	welcome *remote.Welcome // the runner's, once it runs
+	Welcome *remote.Welcome // the runner's, once it runs
 
-	process *os.Process // the engine's command
+	Process *os.Process // the engine's command
 
-	ended chan struct{} // closed when nothing of it is left
+	Ended chan struct{} // closed when nothing of it is left
 	last  string        // its last words
 }
 
@@ -47,26 +47,26 @@ type container struct {
 const makeTime = 30 * time.Minute
 
 // open makes the container and watches over it until its end.
-func (b *container) open() {
+func (b *Container) open() {
 	defer b.fleet.forget(b)
-	defer close(b.ended)
+	defer close(b.Ended)
 	cmd, err := b.start()
 	b.err = err
 	close(b.ready)
 	if err == nil {
-		<-b.conn.done
+		<-b.Conn.Done
 	}
 	if cmd != nil {
 		b.last = b.finish(cmd)
 	}
-	if b.tree != "" {
-		private.Remove(b.tree)
-		b.fleet.Guard.DirEnds(b.tree)
+	if b.Tree != "" {
+		private.Remove(b.Tree)
+		b.fleet.Guard.DirEnds(b.Tree)
 	}
 }
 
 // start has the engine run the container, and looks at what its runner says.
-func (b *container) start() (*exec.Cmd, error) {
+func (b *Container) start() (*exec.Cmd, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, makeTime)
 	defer cancel()
 	f := b.fleet
@@ -75,32 +75,32 @@ func (b *container) start() (*exec.Cmd, error) {
 	}
 	var canary string
 	var err error
-	if b.tree, canary, err = f.NewTree(); err != nil {
+	if b.Tree, canary, err = f.NewTree(); err != nil {
 		return nil, err
 	}
-	f.Guard.DirBegins(b.tree)
+	f.Guard.DirBegins(b.Tree)
 	cmd, err := b.run(ctx)
-	if err == nil && b.welcome.Confined == "" && b.welcome.Failed == "" {
+	if err == nil && b.Welcome.Confined == "" && b.Welcome.Failed == "" {
 		f.bare.Store(true)
 	}
-	if err == nil && f.bare.Load() && !b.bare && b.mounts.guarded() {
-		b.conn.fail(errEndedMeanwhile) // once more, with the repository read only and sockets covered
+	if err == nil && f.bare.Load() && !b.Bare && b.Mounts.guarded() {
+		b.Conn.Fail(errEndedMeanwhile) // once more, with the repository read only and sockets covered
 		b.finish(cmd)
-		b.name = newContainerName()
+		b.Name = newContainerName()
 		cmd, err = b.run(ctx)
 	}
 	if err == nil {
-		if err = f.judge(b.welcome, canary); err != nil {
-			b.conn.fail(err)
+		if err = f.judge(b.Welcome, canary); err != nil {
+			b.Conn.Fail(err)
 		}
 	}
 	return cmd, err
 }
 
 // run has the engine run the container, and waits for its runner.
-func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
+func (b *Container) run(ctx context.Context) (*exec.Cmd, error) {
 	f := b.fleet
-	b.bare = f.unguarded()
+	b.Bare = f.unguarded()
 	args, err := f.runArgs(b)
 	if err != nil {
 		return nil, err
@@ -118,9 +118,9 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, f.engine.notStarted(err)
 	}
-	b.process = cmd.Process
+	b.Process = cmd.Process
 	hangUp := sync.OnceFunc(func() { _ = in.Close() })
-	conn, welcome, err := dialRunner(ctx, out, in, hangUp, f.Hello(b.tree, b.mounts), f.Limits)
+	conn, welcome, err := dialRunner(ctx, out, in, hangUp, f.Hello(b.Tree, b.Mounts), f.Limits)
 	if err != nil {
 		hangUp()
 		b.last = b.finish(cmd)
@@ -132,7 +132,7 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 		}
 		return nil, f.engine.failed(f.Image, b.words.String(), b.last)
 	}
-	b.conn, b.welcome = conn, welcome
+	b.Conn, b.Welcome = conn, welcome
 	return cmd, nil
 }
 
@@ -149,29 +149,29 @@ func silentEnd(err error, last string) string {
 }
 
 // judge refuses a runner that commands cannot be given to.
-func (f *fleet) judge(w *remote.Welcome, canary string) error {
+func (f *Fleet) judge(w *remote.Welcome, canary string) error {
 	switch {
 	case w.Failed != "":
-		return &containerError{What: "commands cannot run in the container: " + remote.Clip(w.Failed)}
+		return &Error{What: "commands cannot run in the container: " + remote.Clip(w.Failed)}
 	case w.Canary != canary || !w.Sees:
 		return f.engine.blind(f.Dir)
 	case w.Unkept != "":
-		return &containerError{What: "the engine does not keep " + remote.Clip(w.Unkept) + " here: the container has no such limit",
+		return &Error{What: "the engine does not keep " + remote.Clip(w.Unkept) + " here: the container has no such limit",
 			Way: "Ask the user to start perstack-base without it, or with an engine that may set limits (docker info and podman info tell what is missing)."}
 	case w.Confined == "" && len(f.Network.Rules()) > 0:
-		return &containerError{What: "the rules of --network cannot be kept inside the container: " + remote.Clip(w.Why),
+		return &Error{What: "the rules of --network cannot be kept inside the container: " + remote.Clip(w.Why),
 			Way: "Ask the user to start perstack-base with --network deny or --network allow, or to take an engine and a kernel that permit Landlock and seccomp in containers."}
 	}
 	return nil
 }
 
-// tailEvery is how often the last line of a command is told: nobody reads faster.
-const tailEvery = 200 * time.Millisecond
+// TailEvery is how often the last line of a command is told: nobody reads faster.
+const TailEvery = 200 * time.Millisecond
 
-// await waits until the container runs, for as long as ctx lasts, and tells meanwhile
+// Await waits until the container runs, for as long as ctx lasts, and tells meanwhile
 // what the engine says.
-func (b *container) await(ctx context.Context, tail *capture.Tail) error {
-	tick := time.NewTicker(tailEvery)
+func (b *Container) Await(ctx context.Context, tail *capture.Tail) error {
+	tick := time.NewTicker(TailEvery)
 	defer tick.Stop()
 	for told := ""; ; {
 		select {
@@ -188,8 +188,8 @@ func (b *container) await(ctx context.Context, tail *capture.Tail) error {
 	}
 }
 
-// over reports whether the container cannot run commands any more.
-func (b *container) over() bool {
+// Over reports whether the container cannot run commands any more.
+func (b *Container) Over() bool {
 	select {
 	case <-b.ready:
 	default:
@@ -199,71 +199,71 @@ func (b *container) over() bool {
 		return true
 	}
 	select {
-	case <-b.conn.done:
+	case <-b.Conn.Done:
 		return true
 	default:
 		return false
 	}
 }
 
-// lived reports whether the container ran.
-func (b *container) lived() bool { return b.err == nil }
+// Lived reports whether the container ran.
+func (b *Container) Lived() bool { return b.err == nil }
 
-// release says that one session less uses it.
-func (b *container) release() {
-	if b.shared {
+// Release says that one session less uses it.
+func (b *Container) Release() {
+	if b.Shared {
 		b.fleet.release(b)
 	}
 }
 
-// end ends the container, and what runs there before with the grace that it has,
+// End ends the container, and what runs there before with the grace that it has,
 // unless now is closed.
-func (b *container) end(shell uint64, now <-chan struct{}) {
+func (b *Container) End(shell uint64, now <-chan struct{}) {
 	b.give(errEndedMeanwhile)
 	<-b.ready
-	if b.conn != nil {
-		b.conn.farewell(shell, now)
-		b.conn.fail(errEndedMeanwhile)
+	if b.Conn != nil {
+		b.Conn.Farewell(shell, now)
+		b.Conn.Fail(errEndedMeanwhile)
 	}
-	<-b.ended
+	<-b.Ended
 }
 
-// farewell has a runner end a shell with all that it left running.
-func (c *remoteConn) farewell(shell uint64, now <-chan struct{}) {
+// Farewell has a runner end a shell with all that it left running.
+func (c *Conn) Farewell(shell uint64, now <-chan struct{}) {
 	over, told := make(chan time.Time), make(chan struct{})
 	defer close(over)
 	go func() { // for a runner that reads nothing takes no question either
 		defer close(told)
-		_, _ = c.ask(&remote.Message{Type: remote.TypeClose, Shell: shell}, over)
+		_, _ = c.Ask(&remote.Message{Type: remote.TypeClose, Shell: shell}, over)
 	}()
 	select {
 	case <-told:
 	case <-now:
-	case <-time.After(c.patience()):
+	case <-time.After(c.Patience()):
 	}
 }
 
-// runnerEnd is how long a runner has to end what it runs. What is left then ends with
+// RunnerEnd is how long a runner has to end what it runs. What is left then ends with
 // its container.
-const runnerEnd = 5 * time.Second
+const RunnerEnd = 5 * time.Second
 
 // The time that an engine has to let a container end whose runner has no server any
 // more, and to remove one by force.
 const (
-	endTime    = runnerEnd + 3*time.Second
+	endTime    = RunnerEnd + 3*time.Second
 	removeTime = 20 * time.Second
 )
 
 // finish waits for the end of the engine's command, brings it about if need be, and
 // returns the container's last words.
-func (b *container) finish(cmd *exec.Cmd) string {
+func (b *Container) finish(cmd *exec.Cmd) string {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	patience := endTime
 	switch {
-	case b.conn == nil && b.ctx.Err() != nil: // it may be fetching an image, and hears nothing
+	case b.Conn == nil && b.ctx.Err() != nil: // it may be fetching an image, and hears nothing
 		patience = time.Second
-	case b.conn != nil && errors.Is(b.conn.err, errSilent):
+	case b.Conn != nil && errors.Is(b.Conn.err, ErrSilent):
 		patience = 0
 	}
 	timer := time.NewTimer(patience)
@@ -275,23 +275,23 @@ func (b *container) finish(cmd *exec.Cmd) string {
 	}
 	killGroup(cmd)
 	<-done
-	b.fleet.engine.remove(b.name)
-	return b.lastWordsOf(b.conn.reason())
+	b.fleet.engine.remove(b.Name)
+	return b.lastWordsOf(b.Conn.reason())
 }
 
 // reason is why the stream is over.
-func (c *remoteConn) reason() error {
+func (c *Conn) reason() error {
 	if c == nil {
 		return nil
 	}
-	<-c.done
+	<-c.Done
 	return c.err
 }
 
 // noWord is how a container ended that said nothing.
 const noWord = "without a word"
 
-func (b *container) lastWordsOf(err error) string {
+func (b *Container) lastWordsOf(err error) string {
 	said := strings.TrimSpace(b.words.last())
 	var exit *exec.ExitError
 	switch {
@@ -307,9 +307,9 @@ func (b *container) lastWordsOf(err error) string {
 	return strings.TrimSuffix(said, ".")
 }
 
-// lastWords are the container's. It has ended.
-func (b *container) lastWords() string {
-	<-b.ended
+// LastWords are the container's. It has ended.
+func (b *Container) LastWords() string {
+	<-b.Ended
 	return b.last
 }
 

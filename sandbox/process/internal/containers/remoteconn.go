@@ -1,4 +1,4 @@
-package process
+package containers
 
 import (
 	"context"
@@ -13,45 +13,45 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
 
-// A remoteConn is a server's end of the stream to one runner. What comes from there
+// A Conn is a server's end of the stream to one runner. What comes from there
 // is as hostile as what a command prints: it is bounded, and a runner that says what
 // cannot be has said its last.
-type remoteConn struct {
+type Conn struct {
 	out    *remote.Writer
-	hangUp func() // ends the stream, so that reading ends as well
+	HangUp func() // ends the stream, so that reading ends as well
 	heard  atomic.Int32
 
-	done chan struct{} // closed when the stream is over
+	Done chan struct{} // closed when the stream is over
 	once sync.Once
 	err  error // why
 
 	mu     sync.Mutex
 	next   uint64
-	calls  map[uint64]receiver
+	calls  map[uint64]Receiver
 	asked  map[uint64]chan *remote.Message
-	bounds sandbox.Limits
+	Bounds sandbox.Limits
 }
 
-// A receiver takes what a runner says of one command. It never waits.
-type receiver interface{ take(*remote.Message) error }
+// A Receiver takes what a runner says of one command. It never waits.
+type Receiver interface{ Take(*remote.Message) error }
 
-// errSilent: a container does not answer any more.
-var errSilent = fmt.Errorf("it has not answered for %v", remote.Silence)
+// ErrSilent: a container does not answer any more.
+var ErrSilent = fmt.Errorf("it has not answered for %v", remote.Silence)
 
-// newConn is the stream to a runner that has not been greeted.
-func newConn(out io.Writer, close func(), limits sandbox.Limits) *remoteConn {
-	c := &remoteConn{
-		hangUp: close, done: make(chan struct{}),
-		calls: map[uint64]receiver{}, asked: map[uint64]chan *remote.Message{}, bounds: limits,
+// NewConn is the stream to a runner that has not been greeted.
+func NewConn(out io.Writer, close func(), limits sandbox.Limits) *Conn {
+	c := &Conn{
+		HangUp: close, Done: make(chan struct{}),
+		calls: map[uint64]Receiver{}, asked: map[uint64]chan *remote.Message{}, Bounds: limits,
 	}
-	c.out = remote.NewWriter(watchedWriter{out, func() { c.fail(errSilent) }}, remote.MaxFromServer)
+	c.out = remote.NewWriter(watchedWriter{out, func() { c.Fail(ErrSilent) }}, remote.MaxFromServer)
 	return c
 }
 
 // dialRunner says hello and waits for the welcome, for as long as ctx lasts. close
 // must end both streams.
-func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), hello *remote.Hello, limits sandbox.Limits) (*remoteConn, *remote.Welcome, error) {
-	c := newConn(out, close, limits)
+func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), hello *remote.Hello, limits sandbox.Limits) (*Conn, *remote.Welcome, error) {
+	c := NewConn(out, close, limits)
 	frames := remote.NewReader(in, remote.MaxFromRunner)
 	type answer struct {
 		m   *remote.Message
@@ -70,18 +70,18 @@ func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), 
 	case a := <-first:
 		switch {
 		case a.err != nil:
-			c.fail(a.err)
+			c.Fail(a.err)
 			return nil, nil, a.err
 		case a.m.Type != remote.TypeWelcome:
 			err := fmt.Errorf("a runner began with %.32q", a.m.Type)
-			c.fail(err)
+			c.Fail(err)
 			return nil, nil, err
 		}
-		go c.read(frames)
+		go c.Read(frames)
 		go c.beat()
 		return c, a.m.Welcome, nil
 	case <-ctx.Done():
-		c.fail(context.Cause(ctx))
+		c.Fail(context.Cause(ctx))
 		return nil, nil, context.Cause(ctx)
 	}
 }
@@ -107,43 +107,43 @@ func (w watchedWriter) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// fail ends the stream, and every command with it.
-func (c *remoteConn) fail(err error) {
+// Fail ends the stream, and every command with it.
+func (c *Conn) Fail(err error) {
 	c.once.Do(func() {
 		c.err = err
-		close(c.done)
-		c.hangUp()
+		close(c.Done)
+		c.HangUp()
 	})
 }
 
 // beat tells the runner that this process lives, and gives up a runner that does
 // not. It counts its own beats and asks no clock: see the runner's.
-func (c *remoteConn) beat() {
+func (c *Conn) beat() {
 	tick := time.NewTicker(remote.Beat)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-c.done:
+		case <-c.Done:
 			return
 		}
 		if c.heard.Add(1) > int32(remote.Silence/remote.Beat) {
-			c.fail(errSilent)
+			c.Fail(ErrSilent)
 			return
 		}
-		go c.send(&remote.Message{Type: remote.TypeBeat}) // which may block on a container that reads nothing
+		go c.Send(&remote.Message{Type: remote.TypeBeat}) // which may block on a container that reads nothing
 	}
 }
 
-func (c *remoteConn) send(m *remote.Message) error {
+func (c *Conn) Send(m *remote.Message) error {
 	err := c.out.Write(m)
 	if err != nil && !errors.Is(err, remote.ErrTooLarge) {
-		c.fail(err)
+		c.Fail(err)
 	}
 	return err
 }
 
-func (c *remoteConn) read(frames *remote.Reader) {
+func (c *Conn) Read(frames *remote.Reader) {
 	for {
 		m, err := frames.Read()
 		if err == nil {
@@ -151,14 +151,14 @@ func (c *remoteConn) read(frames *remote.Reader) {
 			err = c.take(m)
 		}
 		if err != nil {
-			c.fail(err)
+			c.Fail(err)
 			return
 		}
 	}
 }
 
 // take hands one message to whom it concerns. It never waits.
-func (c *remoteConn) take(m *remote.Message) error {
+func (c *Conn) take(m *remote.Message) error {
 	if m.Type == remote.TypeBeat {
 		return nil
 	}
@@ -175,29 +175,29 @@ func (c *remoteConn) take(m *remote.Message) error {
 	if call == nil {
 		return nil // it was given up
 	}
-	return call.take(m)
+	return call.Take(m)
 }
 
-// add registers who is told of a command, which gets a number; drop lets go of it.
-func (c *remoteConn) add(begin func(number uint64) receiver) {
+// Add registers who is told of a command, which gets a number; drop lets go of it.
+func (c *Conn) Add(begin func(number uint64) Receiver) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
 	c.calls[c.next] = begin(c.next)
 }
 
-func (c *remoteConn) drop(number uint64) {
+func (c *Conn) Drop(number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, number)
 }
 
-// dropHeld is drop for a receiver that is being told something.
-func (c *remoteConn) dropHeld(number uint64) { delete(c.calls, number) }
+// DropHeld is drop for a receiver that is being told something.
+func (c *Conn) DropHeld(number uint64) { delete(c.calls, number) }
 
-// ask asks a question about the command, or about a shell, and waits for the answer
+// Ask asks a question about the command, or about a shell, and waits for the answer
 // until over is closed. The answer may be a fault.
-func (c *remoteConn) ask(m *remote.Message, over <-chan time.Time) (*remote.Message, error) {
+func (c *Conn) Ask(m *remote.Message, over <-chan time.Time) (*remote.Message, error) {
 	answer := make(chan *remote.Message, 1)
 	c.mu.Lock()
 	c.next++
@@ -209,18 +209,18 @@ func (c *remoteConn) ask(m *remote.Message, over <-chan time.Time) (*remote.Mess
 		delete(c.asked, m.Question)
 		c.mu.Unlock()
 	}()
-	if err := c.send(m); err != nil {
+	if err := c.Send(m); err != nil {
 		return nil, err
 	}
 	select {
 	case m := <-answer:
 		return m, nil
-	case <-c.done:
+	case <-c.Done:
 		return nil, c.err
 	case <-over:
-		return nil, errSilent
+		return nil, ErrSilent
 	}
 }
 
-// patience is how long a runner may take to end a command.
-func (c *remoteConn) patience() time.Duration { return c.bounds.KillGrace + remote.Silence }
+// Patience is how long a runner may take to end a command.
+func (c *Conn) Patience() time.Duration { return c.Bounds.KillGrace + remote.Silence }

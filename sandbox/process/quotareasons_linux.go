@@ -28,7 +28,7 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 	c := j.shell.c
 	before, starved := j.account, false
 	if before.short != nil && before.short.Load() {
-		return []string{c.reserve.filled()}
+		return []string{filesFill(c.reserve.bound())}
 	}
 	if group != nil {
 		now := group.Events()
@@ -86,4 +86,9 @@ func (c *Commands) processesReached() string {
 		return fmt.Sprintf("%s %d reached: run fewer processes and threads at once, end what earlier commands left running, or ask the user to raise it", maxProcessesFlag, n)
 	}
 	return fmt.Sprintf("the session's limit of %d processes is reached: end what earlier commands left running, or ask the user to raise it by %s", c.mostProcesses(), maxProcessesFlag)
+}
+
+// filesFill tells what the reserve of memory was used up by, and what to do.
+func filesFill(limit int64) string {
+	return fmt.Sprintf("out of memory on this machine: files in memory, as in /dev/shm, fill the %s that this server and its commands may use, so commands cannot write to files until some of those are removed", SizeText(limit))
 }

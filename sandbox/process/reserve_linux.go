@@ -1,7 +1,6 @@
 package process
 
 import (
-	"fmt"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -78,12 +77,12 @@ func (r *memoryReserve) close() {
 	r.settled = true
 }
 
-// noFiles has a program write to no file.
-var noFiles = proc.Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_FSIZE: {}}}
-
-// filled tells what the reserve was used up by, and what to do.
-func (r *memoryReserve) filled() string {
+// bound is the memory that this server and its commands may use.
+func (r *memoryReserve) bound() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprintf("out of memory on this machine: files in memory, as in /dev/shm, fill the %s that this server and its commands may use, so commands cannot write to files until some of those are removed", SizeText(r.limit))
+	return r.limit
 }
+
+// noFiles has a program write to no file.
+var noFiles = proc.Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_FSIZE: {}}}

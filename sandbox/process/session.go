@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
@@ -40,8 +41,8 @@ func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 	}
 	key := fmt.Sprintf("%q %q", read, write)
 	if s.wider[key] == nil {
-		if err := descriptorRoom(c.null); err != nil {
-			return nil, err
+		if err := proc.DescriptorRoom(c.null); err != nil {
+			return nil, noRoom(err)
 		}
 		cage, err := c.confinement.cage(cageFor{s.dir, read, write})
 		if err != nil {
@@ -111,8 +112,8 @@ func (c *Commands) newSession() (*private.Dir, *cage, error) {
 		return dir, cage, nil
 	}
 	if confined {
-		if err := descriptorRoom(c.null); err != nil {
-			return nil, nil, err
+		if err := proc.DescriptorRoom(c.null); err != nil {
+			return nil, nil, noRoom(err)
 		}
 	}
 	dir, err := c.confinement.newSessionDir(confined)

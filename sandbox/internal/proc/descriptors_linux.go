@@ -1,4 +1,4 @@
-package process
+package proc
 
 import (
 	"fmt"
@@ -11,20 +11,20 @@ import (
 // that are there, when another session asks for its own.
 const spareDescriptors = 128
 
-// descriptorRoom returns a NoRoomError when hardly a descriptor is free. The system
+// DescriptorRoom returns an error when hardly a descriptor is free. The system
 // hands out the lowest one first, so the next one tells how many are in use.
-func descriptorRoom(open *os.File) error {
+func DescriptorRoom(open *os.File) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return nil
 	}
 	next, err := unix.FcntlInt(open.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return noRoom(err)
+		return err
 	}
 	unix.Close(next)
 	if uint64(next)+min(spareDescriptors, limit.Cur/4) < limit.Cur {
 		return nil
 	}
-	return &NoRoomError{fmt.Errorf("%d of the server's %d descriptors are in use", next, limit.Cur)}
+	return fmt.Errorf("%d of the server's %d descriptors are in use: %w", next, limit.Cur, unix.EMFILE)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -49,7 +50,7 @@ type Commands struct {
 	env     func() []string // filtered once
 	null    *os.File
 	guard   *tree.Watchdog
-	reserve memoryReserve
+	reserve usage.Reserve
 	leave   sync.Once // the control groups, after the last commands of this program
 	forget  func()    // no orphan concerns these commands any more
 
@@ -200,7 +201,7 @@ func (c *Commands) Close() error {
 	c.closeCache()
 	c.confinement.close()
 	c.guard.Close()
-	c.reserve.close()
+	c.reserve.Close()
 	c.leave.Do(func() {
 		if openCommands.Add(-1) == 0 {
 			cgroup.Leave()

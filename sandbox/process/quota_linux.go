@@ -12,6 +12,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
 // hostMeans finds out what keeps limits. How commands are confined is known already, or
@@ -127,18 +128,18 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 		r.watching = true
 		go r.watch(s)
 	}
-	a := account{killed: machineKills.read(), short: new(atomic.Bool)}
+	a := account{killed: usage.MachineKills.Read(), short: new(atomic.Bool)}
 	if r.counter != nil {
 		a.events = r.counter.Events()
 	}
 	bounds := r.bounds
-	if !s.c.confinement.chose(Namespaces) && s.c.cfg.inside == nil && s.c.reserve.needed() {
+	if !s.c.confinement.chose(Namespaces) && s.c.cfg.inside == nil && s.c.reserve.Needed() {
 		bounds.Late = func() proc.Bounds {
-			if !s.c.reserve.short() {
+			if !s.c.reserve.Short() {
 				return proc.Bounds{}
 			}
 			a.short.Store(true)
-			return noFiles
+			return usage.NoFiles
 		}
 	}
 	return bounds, a, nil
@@ -159,7 +160,7 @@ func (r *ration) processes(s *Shell) int {
 	case r.counts:
 		return r.counter.Processes()
 	case s.c.cfg.Quota.MaxProcesses > 0 && len(jobs) > 0:
-		return r.usage(s).tasks
+		return r.usage(s).Tasks
 	}
 	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
 // What programs say when they get no memory, and no process or thread.
@@ -28,7 +29,7 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 	c := j.shell.c
 	before, starved := j.account, false
 	if before.short != nil && before.short.Load() {
-		return []string{filesFill(c.reserve.bound())}
+		return []string{filesFill(c.reserve.Bound())}
 	}
 	if group != nil {
 		now := group.Events()
@@ -44,7 +45,7 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 			all = append(all, c.processesReached())
 		}
 	}
-	if !starved && res.killedFromOutside() && machineKills.now() > before.killed {
+	if !starved && res.killedFromOutside() && usage.MachineKills.Now() > before.killed {
 		all = append(all, machineStarved)
 	}
 	return append(all, r.fromWords(c, j, res)...)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
 // Where the kernel does not count for all of a session, somebody looks. The limit of memory is
@@ -90,29 +91,29 @@ func isolatedJobs(s *Shell) (n int) {
 func (r *ration) passed(s *Shell) string {
 	q, u := s.c.cfg.Quota, r.usage(s)
 	for _, i := range s.session.isolators() {
-		i.LookAtMemory(u.addFiles)
+		i.LookAtMemory(u.AddFiles)
 	}
-	if q.MaxProcesses > 0 && !r.counts && u.tasks > q.MaxProcesses { // in several namespaces together
+	if q.MaxProcesses > 0 && !r.counts && u.Tasks > q.MaxProcesses { // in several namespaces together
 		return s.c.processesReached()
 	}
 	most := q.MaxMemory + q.MaxMemory/100*memorySlack
-	if q.MaxMemory > 0 && r.how.memory != Exactly && u.atMost() > most && u.precisely() > most {
+	if q.MaxMemory > 0 && r.how.memory != Exactly && u.AtMost() > most && u.Precisely() > most {
 		return s.c.memoryPassed()
 	}
 	return ""
 }
 
 // usage looks at the session's processes, without files.
-func (r *ration) usage(s *Shell) (u usage) {
+func (r *ration) usage(s *Shell) (u usage.Usage) {
 	isolators := s.session.isolators()
 	for _, i := range isolators {
 		dir, pids := i.Processes()
-		u.add(dir, pids)
+		u.Add(dir, pids)
 	}
 	if len(isolators) == 0 {
-		u.add("/proc", r.mark.Bearers())
+		u.Add("/proc", r.mark.Bearers())
 	} else {
-		u.tasks -= isolatedJobs(s) // each has a process that watches over it
+		u.Tasks -= isolatedJobs(s) // each has a process that watches over it
 	}
 	return u
 }

@@ -1,4 +1,4 @@
-package process
+package usage
 
 import (
 	"sync"
@@ -9,11 +9,11 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// A memoryReserve keeps memory for the server where control groups limit what it and its
+// A Reserve keeps memory for the server where control groups limit what it and its
 // commands have together, and files in memory that commands write outlast them: in
 // namespaces they end with the session. While the reserve is used up commands cannot
 // write to files, and can remove some.
-type memoryReserve struct {
+type Reserve struct {
 	mu      sync.Mutex
 	held    *confine.Reserve // nil: there never was one
 	limit   int64
@@ -26,8 +26,8 @@ const (
 	reserveMost = 32 << 20
 )
 
-// needed reports whether there is a reserve, which is made before the first command.
-func (r *memoryReserve) needed() bool {
+// Needed reports whether there is a reserve, which is made before the first command.
+func (r *Reserve) Needed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held == nil && !r.settled {
@@ -37,10 +37,10 @@ func (r *memoryReserve) needed() bool {
 	return !r.settled
 }
 
-// short reports whether the reserve is used up. It is asked when a command, which would be
+// Short reports whether the reserve is used up. It is asked when a command, which would be
 // ended first, is about to begin: starting it has taken memory, too. The reserve is made
 // again as soon as there is room.
-func (r *memoryReserve) short() bool {
+func (r *Reserve) Short() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.settled || r.held.Held() {
@@ -51,7 +51,7 @@ func (r *memoryReserve) short() bool {
 }
 
 // make makes a reserve where memory is limited and there is room.
-func (r *memoryReserve) make() {
+func (r *Reserve) make() {
 	limit, used := confine.Memory()
 	size := min(limit/reservePart, reserveMost)
 	if size == 0 || limit-used < 2*size {
@@ -63,26 +63,26 @@ func (r *memoryReserve) make() {
 	}
 }
 
-func (r *memoryReserve) replace(by *confine.Reserve) {
+func (r *Reserve) replace(by *confine.Reserve) {
 	if r.held != nil {
 		r.held.Close()
 	}
 	r.held = by
 }
 
-func (r *memoryReserve) close() {
+func (r *Reserve) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.replace(nil)
 	r.settled = true
 }
 
-// bound is the memory that this server and its commands may use.
-func (r *memoryReserve) bound() int64 {
+// Bound is the memory that this server and its commands may use.
+func (r *Reserve) Bound() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.limit
 }
 
-// noFiles has a program write to no file.
-var noFiles = proc.Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_FSIZE: {}}}
+// NoFiles has a program write to no file.
+var NoFiles = proc.Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_FSIZE: {}}}

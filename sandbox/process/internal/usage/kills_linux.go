@@ -1,4 +1,4 @@
-package process
+package usage
 
 import (
 	"fmt"
@@ -15,14 +15,14 @@ type kills struct {
 	at    time.Time
 }
 
-var machineKills kills
+var MachineKills kills
 
 // killsLast is how long a count is good for, before a command begins: reading it takes
 // longer than all else that is read then.
 const killsLast = time.Second
 
-// read is the count, or a recent one.
-func (k *kills) read() int {
+// Read is the count, or a recent one.
+func (k *kills) Read() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if time.Since(k.at) > killsLast {
@@ -31,8 +31,8 @@ func (k *kills) read() int {
 	return k.count
 }
 
-// now is the count.
-func (k *kills) now() int {
+// Now is the count.
+func (k *kills) Now() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.look()

@@ -11,7 +11,9 @@ import (
 // awaitsInput asks the kernel whether the command reads its input while nothing of
 // it runs.
 func (j *job) awaitsInput() bool {
-	dir, pids := j.tree.(interface{ processes() (string, []int) }).processes()
+	dir, all := j.tree.(interface {
+		processes() (string, []proc.Process)
+	}).processes()
 	in := proc.Input{}
 	if j.held != nil {
 		in = proc.TerminalInput(j.number)
@@ -27,14 +29,9 @@ func (j *job) awaitsInput() bool {
 		}
 		in.Name = fmt.Sprintf("pipe:[%d]", stat.Ino)
 	}
-	return proc.Awaits(dir, pids, in)
+	return proc.Awaits(dir, all, in)
 }
 
-func (g *group) processes() (dir string, pids []int) {
-	for _, p := range g.members() {
-		pids = append(pids, p.PID)
-	}
-	return "/proc", pids
-}
+func (g *group) processes() (dir string, all []proc.Process) { return "/proc", g.seen() }
 
-func (t isolated) processes() (dir string, pids []int) { return t.cell.Processes() }
+func (t isolated) processes() (dir string, all []proc.Process) { return t.cell.Processes() }

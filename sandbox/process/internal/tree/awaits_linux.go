@@ -25,15 +25,12 @@ func AwaitsPipe(t Tree, input *os.File) bool {
 func AwaitsTerminal(t Tree, number int) bool { return awaits(t, proc.TerminalInput(number)) }
 
 func awaits(t Tree, in proc.Input) bool {
-	dir, pids := t.(interface{ processes() (string, []int) }).processes()
-	return proc.Awaits(dir, pids, in)
+	dir, all := t.(interface {
+		processes() (string, []proc.Process)
+	}).processes()
+	return proc.Awaits(dir, all, in)
 }
 
-func (g *group) processes() (dir string, pids []int) {
-	for _, p := range g.members() {
-		pids = append(pids, p.PID)
-	}
-	return "/proc", pids
-}
+func (g *group) processes() (dir string, all []proc.Process) { return "/proc", g.seen() }
 
-func (t isolated) processes() (dir string, pids []int) { return t.cell.Processes() }
+func (t isolated) processes() (dir string, all []proc.Process) { return t.cell.Processes() }

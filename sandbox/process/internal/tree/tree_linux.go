@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -73,7 +74,20 @@ func (e *escapees) forget() { e.mu.Lock(); e.known = nil; e.mu.Unlock() }
 func (g *group) members() []proc.Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := Processes()
+	return g.among(Processes())
+}
+
+// seen are the members but for those that begin meanwhile: enough to look at, and found sooner.
+func (g *group) seen() []proc.Process {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	near := proc.Near(append(slices.Collect(maps.Keys(g.known)), g.pid)...)
+	proc.Settle()
+	return g.among(near)
+}
+
+// among picks the members, and keeps in mind which they are.
+func (g *group) among(all []proc.Process) []proc.Process {
 	here := make(map[int]bool)
 	for _, p := range proc.Family(all, func(p proc.Process) bool { return p.Parent == os.Getpid() }) {
 		here[p.PID] = true // numbers are used again: only own descendants are ever signalled

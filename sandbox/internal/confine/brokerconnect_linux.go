@@ -175,7 +175,3 @@ func (q *question) connectBriefly(sock int, raw []byte) (limit time.Duration, er
 	_ = unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO, old)
 	return time.Duration(old.Nano()), err
 }
-
-func connectOnce(sock int, raw []byte) error {
-	return ignoringEINTR(func() error { return sockaddrCall(unix.SYS_CONNECT, sock, raw) })
-}

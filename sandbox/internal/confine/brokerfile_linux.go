@@ -184,11 +184,6 @@ func (q *question) chmod(o object, mode uint64) answer {
 	})
 }
 
-func isDir(fd int) bool {
-	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
-}
-
 func (q *question) chown(o object, uid, gid int) answer {
 	return q.change(o, "change the owner of", func() error {
 		return unix.Fchownat(o.fd, "", uid, gid, unix.AT_EMPTY_PATH)

@@ -95,16 +95,6 @@ func ipcHandlers() map[int32]func(*question) answer {
 	return h
 }
 
-// ipcRules send all of them to the broker, and the POSIX queues, which anybody of
-// this user may remove and which outlast their makers, to be refused.
-func ipcRules() (rules []rule) {
-	rules = all(retNotify, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK)
-	for nr := range ipcHandlers() {
-		rules = append(rules, rule{nr: uint32(nr), otherwise: retNotify})
-	}
-	return rules
-}
-
 // ipcObjects are those of one session.
 type ipcObjects struct {
 	mu     sync.Mutex

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"golang.org/x/sys/unix"
@@ -312,13 +311,6 @@ func (q *question) listenLoopback(sock, domain int) answer {
 }
 
 func rawBind(sock int, raw []byte) error { return sockaddrCall(unix.SYS_BIND, sock, raw) }
-
-func sockaddrCall(nr uintptr, sock int, raw []byte) error {
-	if _, _, e := unix.Syscall(nr, uintptr(sock), uintptr(unsafe.Pointer(&raw[0])), uintptr(len(raw))); e != 0 {
-		return e
-	}
-	return nil
-}
 
 func domainOf(sock int) int { return socketOption(sock, unix.SO_DOMAIN) }
 

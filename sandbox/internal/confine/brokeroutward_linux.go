@@ -23,9 +23,6 @@ type gate interface {
 	Reached(addr netip.Addr) bool
 }
 
-// namePort is where programs ask for names.
-const namePort = 53
-
 // connectOutward connects a TCP socket to where the gate lets it, and to the session's
 // own servers.
 func (q *question) connectOutward(sock int, raw []byte) answer {

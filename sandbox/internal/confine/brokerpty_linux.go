@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
 // Pseudo terminals of the session and those of the user lie in one directory, so
@@ -22,20 +23,7 @@ import (
 // else's.
 
 // terminals is where the kernel shows them.
-const terminals = "/dev/pts/"
-
-// largeFile is what a C library may add to the flags of an open: the bit on one
-// architecture, and on the other.
-const largeFile = 0x8000 | 0x20000
-
-// terminalClauses send what may be the opening of a terminal to the broker: for
-// reading and writing and nothing else, or expressly not as controlling terminal.
-func terminalClauses(flags int) []clause {
-	return []clause{
-		{when: []cond{{arg: flags, mask: ^uint32(unix.O_CLOEXEC | largeFile), val: unix.O_RDWR}}, then: retNotify},
-		{when: []cond{{arg: flags, mask: unix.O_NOCTTY, any: true}, {arg: flags, mask: unix.O_CREAT, any: true, not: true}}, then: retNotify},
-	}
-}
+const terminals = pty.Dir
 
 // open answers such a call. What is no terminal the kernel opens, or Landlock
 // refuses: it looks at the path again.

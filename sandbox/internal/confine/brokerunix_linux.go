@@ -80,9 +80,6 @@ func cString(b []byte) string {
 	return string(b)
 }
 
-// fdPath names what a descriptor of ours refers to, wherever it was moved.
-func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
-
 // unixAddress writes a struct sockaddr_un.
 func unixAddress(path string) []byte {
 	return append([]byte{unix.AF_UNIX, 0}, path+"\x00"...)

@@ -84,7 +84,7 @@ func newConfiner(p policy.Policy, o Options, without missing) (*Confiner, error)
 
 // pass makes the filter, which depends on whether there is a gate.
 func (c *Confiner) pass(g gate) {
-	o := c.kernel.filterOptions(c.policy.Network)
+	o := filterFor(c.kernel, c.policy.Network)
 	if o.datagrams {
 		if v, ok := g.(*network.Gate); !ok || v != nil {
 			c.gate = g

@@ -255,3 +255,9 @@ func creationRules(o filterOptions) []rule {
 	}
 	return append(rules, legacyOpen(open)...)
 }
+
+// filterFor are the options of a filter that has the broker do what the kernel lets it.
+func filterFor(f features, network bool) filterOptions {
+	return filterOptions{network: network, broker: f.Broker, datagrams: f.Broker && !network, inject: f.Broker && !f.GetFD,
+		scoped: f.scoped(), truncate: f.Landlock >= 3}
+}

@@ -2,10 +2,7 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-const (
-	auditArch  = unix.AUDIT_ARCH_X86_64
-	elfMachine = 62
-)
+const auditArch = unix.AUDIT_ARCH_X86_64
 
 // legacyRules are the calls that newer architectures left out.
 func legacyRules() []rule {

@@ -2,10 +2,7 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-const (
-	auditArch  = unix.AUDIT_ARCH_AARCH64
-	elfMachine = 183
-)
+const auditArch = unix.AUDIT_ARCH_AARCH64
 
 // This architecture was born without the old calls.
 func legacyRules() []rule { return nil }

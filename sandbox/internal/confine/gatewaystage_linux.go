@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -209,35 +208,6 @@ func nameServers(text string) string {
 	return own.String()
 }
 
-// resolvConf says whom programs ask for names.
-const resolvConf = "/etc/resolv.conf"
-
-// layNameServers lays a text over that file, in the tree of the session.
-func (v view) layNameServers(text string) error {
-	if text == "" {
-		return nil
-	}
-	const from = "/.resolv.conf"
-	if err := os.WriteFile(from, []byte(text), 0o644); err != nil {
-		return err
-	}
-	defer os.Remove(from)
-	to, err := filepath.EvalSymlinks(resolvConf)
-	if err != nil { // this machine has none, and programs ask their own loopback
-		if _, granted := v.above(resolvConf); granted { // nothing is made in what is the machine's
-			return nil
-		}
-		to = resolvConf
-		if err := emptyFile(to); err != nil {
-			return err
-		}
-	}
-	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("%s: %w", to, err)
-	}
-	return setMount(to, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
-}
-
 // rules lead questions for names here. Whatever else comes into the gateway is
 // refused, and said to be: that is what the kernel calls forwarding.
 func (w *wayMaker) rules() error {
@@ -317,6 +287,9 @@ func frames() (int, error) {
 	return sock, unix.SetsockoptInt(sock, unix.SOL_PACKET, withOffload, 1)
 }
 
+// tryTime is how long the first packet may take.
+const tryTime = 15 * time.Second
+
 // try proves that packets are steered as they shall be: a kernel that does not know
 // how leads them all the same way. It waits until the first one arrives.
 func (w *wayMaker) try() error {
@@ -327,7 +300,7 @@ func (w *wayMaker) try() error {
 	if err := unix.Connect(w.probes[1], &unix.SockaddrInet4{Addr: somewhere, Port: 9}); err != unix.ENETUNREACH {
 		return fmt.Errorf("what is not for names has a way, too (%v): this kernel does not know routes by protocol and port, which Linux 4.17 has; --sandbox landlock does without", err)
 	}
-	for deadline := time.Now().Add(stageTime / 2); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(tryTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		_, _ = unix.Write(w.probes[0], []byte{0})
 		if n, _, err := unix.Recvfrom(w.made[wayNames], make([]byte, 1), unix.MSG_DONTWAIT); err == nil && n == 1 {
 			return w.withoutMulticast()

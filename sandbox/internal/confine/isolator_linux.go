@@ -13,6 +13,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
 // Isolation is what an Isolator is made from.
@@ -172,7 +173,7 @@ func (i *Isolator) landlock(root string) (ruleset int, err error) {
 	if err == nil {
 		err = addPlaces(ruleset, i.policy.Places, attr.Handled_access_fs)
 	}
-	for _, path := range append([]string{terminals}, i.policy.Devices...) { // they are the session's own here
+	for _, path := range append([]string{pty.Dir}, i.policy.Devices...) { // they are the session's own here
 		grant(path, deviceRights)
 	}
 	if err != nil {

@@ -147,10 +147,6 @@ func (k *keeper) write(line int) *call {
 	return steps[0]
 }
 
-// maxDescriptor is above every descriptor; the last argument of close_range(2)
-// is an int to some who emulate Linux.
-const maxDescriptor = 1<<31 - 1
-
 // What handle sets; the kernel's constants.
 const sigDefault, sigIgnore = 0, 1
 

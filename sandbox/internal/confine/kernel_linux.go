@@ -4,7 +4,6 @@ package confine
 
 import (
 	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,14 +15,6 @@ type features struct {
 	Memory   bool // reading a child's memory
 	GetFD    bool // duplicating a child's descriptors
 }
-
-// Foreseen tells why commands can certainly not be confined on this system, nil
-// where it must be tried.
-func Foreseen() error { return nil }
-
-// Offered reports whether the kernel says that it has Landlock, which is asked
-// without trying anything. Where it says no, namespaces may still confine commands.
-func Offered() bool { return landlockABI() > 0 }
 
 // scoped reports whether Landlock confines signals.
 func (f features) scoped() bool { return f.Landlock >= 6 }
@@ -43,11 +34,6 @@ func (f features) without(m missing) features {
 	return f
 }
 
-func (f features) filterOptions(network bool) filterOptions {
-	return filterOptions{network: network, broker: f.Broker, datagrams: f.Broker && !network, inject: f.Broker && !f.GetFD,
-		scoped: f.scoped(), truncate: f.Landlock >= 3}
-}
-
 // probe tries what it reports.
 func probe() features {
 	f := features{Landlock: landlockABI(), Memory: canReadMemory(), GetFD: canGetFD()}
@@ -64,7 +50,7 @@ func canListen() bool {
 			result <- false
 			return
 		}
-		code := []unix.SockFilter{{Code: opRet, K: retAllow}}
+		code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
 		fd, err := installFilter(code, true)
 		if err == nil {
 			unix.Close(fd)
@@ -72,16 +58,6 @@ func canListen() bool {
 		result <- err == nil
 	})
 	return <-result
-}
-
-// onThrowawayThread runs f on a thread that is destroyed afterwards.
-func onThrowawayThread(f func()) {
-	runtime.LockOSThread()
-	if unix.Gettid() == os.Getpid() {
-		handOver(f)
-		return
-	}
-	f()
 }
 
 func canGetFD() bool {

@@ -4,7 +4,6 @@ package confine
 
 import (
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,15 +40,6 @@ var settable = []level{
 		unix.IPV6_RECVTCLASS, unix.IPV6_RECVHOPLIMIT}},
 }
 
-// steering are the options that send packets elsewhere than their address says.
-var steering = []level{
-	{unix.SOL_SOCKET, []uint32{unix.SO_BINDTODEVICE, unix.SO_BINDTOIFINDEX, unix.SO_MARK, unix.SO_DONTROUTE}},
-	{unix.IPPROTO_IP, []uint32{unix.IP_OPTIONS, unix.IP_UNICAST_IF}},
-	{unix.IPPROTO_IPV6, []uint32{
-		unix.IPV6_RTHDR, unix.IPV6_HOPOPTS, unix.IPV6_DSTOPTS, unix.IPV6_RTHDRDSTOPTS, unix.IPV6_PKTINFO,
-		unix.IPV6_2292PKTOPTIONS, unix.IPV6_UNICAST_IF}},
-}
-
 // headers are those that put foreign headers into packets. They stay refused
 // where the network is open: nothing but an attack needs them.
 var headers = []level{
@@ -81,48 +71,7 @@ func optionRules(o filterOptions) []rule {
 	return []rule{set}
 }
 
-// datagramLevels are those of the options that programs set for UDP.
-var datagramLevels = []uint32{unix.IPPROTO_IP, unix.IPPROTO_IPV6, unix.IPPROTO_UDP}
-
-// setOption comes here for these. A datagram socket accepts them all,
-// because programs insist, and heeds none. For others it is what the filter says.
-func (q *question) setOption() answer {
-	if q.lookupOf(q.arg(0)) != nil {
-		return answer{}
-	}
-	at, option := uint32(q.args[1]), uint32(q.args[2])
-	if slices.ContainsFunc(settable, func(l level) bool { return l.level == at && slices.Contains(l.options, option) }) {
-		return answer{run: true}
-	}
-	return fail(unix.ENOPROTOOPT)
-}
-
-// steered reports whether a socket would not send to where its address says. The
-// filter keeps commands from making one; this is what the broker sees for itself.
-func steered(sock int) bool {
-	for _, l := range steering {
-		for _, option := range l.options {
-			if isSet(sock, l.level, option) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// isSet reports whether an option has a value other than nothing.
-func isSet(sock int, level, option uint32) bool {
-	var value [256]byte
-	size := uint32(len(value))
-	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(sock), uintptr(level), uintptr(option),
-		uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
-	if e != 0 {
-		return false
-	}
-	for _, b := range value[:size] {
-		if b != 0 {
-			return true
-		}
-	}
-	return false
+// isSettable reports whether commands may set an option of a level.
+func isSettable(at, option uint32) bool {
+	return slices.ContainsFunc(settable, func(l level) bool { return l.level == at && slices.Contains(l.options, option) })
 }

@@ -114,12 +114,6 @@ func tcpState(sock int) uint8 {
 	return info.State
 }
 
-// disconnect undoes a connect; what it leaves as the socket's error is read away.
-func disconnect(sock int) {
-	_ = connectOnce(sock, make([]byte, unix.SizeofSockaddrInet4)) // AF_UNSPEC
-	_, _ = unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_ERROR)
-}
-
 // connectHeld connects to the server of the session at an address.
 func (q *question) connectHeld(sock int, at netip.AddrPort) answer {
 	l, ok := q.hold(at)

@@ -97,3 +97,17 @@ func fcntlRule(before ...clause) rule {
 		clause{when: []cond{{arg: 1, in: fcntlCommands}}, then: retAllow},
 		clause{when: []cond{{arg: 1, val: unix.F_SETLEASE}}, then: retErrno(unix.EAGAIN)})}
 }
+
+// ipcRules send the calls of System V objects to the broker, and the POSIX queues, which anybody of
+// this user may remove and which outlast their makers, to be refused.
+func ipcRules() (rules []rule) {
+	rules = all(retNotify, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK)
+	return append(rules, all(retNotify, ipcCalls...)...)
+}
+
+// ipcCalls are those of System V objects.
+var ipcCalls = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMCTL, unix.SYS_SHMAT,
+	unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
+	unix.SYS_MSGGET, unix.SYS_MSGCTL, unix.SYS_MSGSND, unix.SYS_MSGRCV,
+}

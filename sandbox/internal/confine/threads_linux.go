@@ -4,7 +4,6 @@ package confine
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
@@ -13,9 +12,6 @@ import (
 // The runtime ends the program when it needs a thread and the system refuses it,
 // and commands can have the system refuse any. So what they can block is bounded,
 // and the threads for all of it are made before a command runs.
-
-// threadReserve is for what blocks beside the broker: the file tools and the runtime.
-const threadReserve = 32
 
 // threads are those of the runtime that commands need.
 var threads threadCount
@@ -67,57 +63,4 @@ func (t *threadCount) drop(c *Confiner) {
 	if t.busy[c]--; t.busy[c] == 0 {
 		delete(t.busy, c)
 	}
-}
-
-// makeThreads has the runtime make threads until it has as many as are wanted,
-// which it keeps, while the system has room for more than these.
-func makeThreads(want int) error {
-	enough := make(chan struct{})
-	defer close(enough)
-	for {
-		if have, _ := runtime.ThreadCreateProfile(nil); have >= want {
-			return nil
-		}
-		if err := proc.Room(); err != nil {
-			return err
-		}
-		made := make(chan struct{})
-		go func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			close(made)
-			<-enough
-		}()
-		<-made
-	}
-}
-
-// seats are for questions that are worked on, each of which may block a thread for
-// as long as commands like. A session takes few of those for all, and has one that
-// no other session takes. Who finds none waits, which takes no thread.
-type seats struct {
-	mine chan struct{} // all that the session has
-	last chan struct{}
-}
-
-// commonSeats are for all sessions.
-var commonSeats = make(chan struct{}, 24)
-
-// sessionSeats is how many one session may have.
-const sessionSeats = 8
-
-func newSeats() seats {
-	return seats{mine: make(chan struct{}, sessionSeats), last: make(chan struct{}, 1)}
-}
-
-// take waits for a seat; leave gives it back.
-func (s seats) take() (leave func()) {
-	s.mine <- struct{}{}
-	from := commonSeats
-	select {
-	case commonSeats <- struct{}{}:
-	case s.last <- struct{}{}:
-		from = s.last
-	}
-	return func() { <-from; <-s.mine }
 }

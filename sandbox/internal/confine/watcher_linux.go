@@ -143,8 +143,6 @@ func memoryFile(content []byte) (int, error) {
 	return unix.Open(fdPath(made), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-var errGone = errors.New("the command's domain is closed")
-
 // armRequest makes the end of the line deadly. It is no system call.
 const armRequest = ^uintptr(0)
 
@@ -250,12 +248,4 @@ func (w *watcher) close() {
 	status, err := proc.Wait(w.pid)
 	w.fired = err == nil && status.Exited() && status.ExitStatus() == 1
 	w.pin.Unpin()
-}
-
-func ignoringEINTR(f func() error) error {
-	for {
-		if err := f(); err != unix.EINTR {
-			return err
-		}
-	}
 }

@@ -60,24 +60,26 @@ func failed(err error) answer {
 
 // A broker answers the system calls of one domain that the filter passes on.
 type broker struct {
-	domain *Domain
-	file   *os.File
-	conn   syscall.RawConn
-	size   uintptr // of the kernel's struct seccomp_notif
-	slots  chan struct{}
-	ledger hints.Ledger
-	kept   keptSockets
+	session *session
+	watcher domainWatcher // nil where signals are not scoped
+	file    *os.File
+	conn    syscall.RawConn
+	size    uintptr // of the kernel's struct seccomp_notif
+	slots   chan struct{}
+	ledger  hints.Ledger
+	kept    keptSockets
 }
 
 // maxQuestions bounds how many questions of one domain are at hand. Few of them
 // are worked on at once: see seats.
 const maxQuestions = 128
 
-func newBroker(d *Domain) *broker {
-	_ = unix.SetNonblock(d.listener, true)
+// newBroker takes the listener over.
+func newBroker(s *session, listener int, w domainWatcher) *broker {
+	_ = unix.SetNonblock(listener, true)
 	// Since 6.6: hand the processor straight to the other side.
-	_ = unix.IoctlSetInt(d.listener, ioctlSetFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
-	b := &broker{domain: d, file: os.NewFile(uintptr(d.listener), "seccomp"), size: notificationSize(),
+	_ = unix.IoctlSetInt(listener, ioctlSetFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	b := &broker{session: s, watcher: w, file: os.NewFile(uintptr(listener), "seccomp"), size: notificationSize(),
 		slots: make(chan struct{}, maxQuestions)}
 	b.conn, _ = b.file.SyscallConn() // fails for closed files only
 	return b
@@ -94,7 +96,7 @@ func notificationSize() uintptr {
 func (b *broker) serve() {
 	defer b.file.Close()
 	defer b.kept.close()
-	if ls := b.domain.confiner.lookups; ls != nil {
+	if ls := b.session.lookups; ls != nil {
 		defer ls.sweep()
 	}
 	buf := make([]uint64, (b.size+7)/8)

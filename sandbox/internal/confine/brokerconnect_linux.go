@@ -25,7 +25,7 @@ func (q *question) tryConnect() answer {
 	}
 	var a answer
 	defer func() { release(a.err == 0 || a.err == unix.EINPROGRESS) }()
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	switch domain := domainOf(sock); {
 	case domain == unix.AF_UNIX && family == unix.AF_UNIX:
 		a = q.connectUnix(sock, raw)
@@ -65,10 +65,10 @@ func (q *question) connectLoopback(sock int, raw []byte) answer {
 	if !ip.IsLoopback() && !ip.IsUnspecified() {
 		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), hints.PermitNetworkFlag)
 	}
-	at, ours, others := q.broker.domain.confiner.ports.find(to.Port(), ip, domainOf(sock))
+	at, ours, others := q.broker.session.ports.find(to.Port(), ip, domainOf(sock))
 	if others {
 		permit := hints.PermitNetworkFlag
-		if q.broker.domain.confiner.gate != nil {
+		if q.broker.session.gate != nil {
 			permit = hints.PermitElsewhere
 		}
 		return q.refuse(unix.EACCES, "connect to "+netip.AddrPortFrom(ip, to.Port()).String()+hints.OutsideListener, permit)
@@ -140,7 +140,7 @@ func (q *question) connect() answer {
 	if a.err != errNoPlace {
 		return a
 	}
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	for tick := time.NewTicker(200 * time.Millisecond); !q.waits; {
 		q.rest(func() {
 			select {
@@ -165,7 +165,7 @@ func unfinished(err error) bool {
 // connectBriefly connects with a time limit of ours in the place of the asker's,
 // which it returns, 0 for none.
 func (q *question) connectBriefly(sock int, raw []byte) (limit time.Duration, err error) {
-	defer q.broker.domain.confiner.sockets.lock(sock)()
+	defer q.broker.session.sockets.lock(sock)()
 	old, err := unix.GetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 	if err != nil {
 		return 0, err

@@ -78,7 +78,7 @@ func (q *question) targetOf(l *lookup, raw []byte) (to netip.AddrPort, where whe
 // tell puts on record that a datagram leads nowhere. Programs that have got several
 // addresses connect to each, and send nothing, to learn which suits them: that is none.
 func (q *question) tell(to netip.AddrPort, sends bool) {
-	gate := q.broker.domain.confiner.gate
+	gate := q.broker.session.gate
 	switch {
 	case gate == nil && (sends || to.Port() == namePort):
 		what := "send UDP to " + to.String()
@@ -392,7 +392,7 @@ func (q *question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
 	if e := q.interruption(); e != 0 {
 		return e
 	}
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	select {
 	case c.receives <- struct{}{}:
 		defer func() { <-c.receives }()
@@ -414,7 +414,7 @@ const waitingReceives = 48
 
 // endOf duplicates the asker's end of a datagram socket.
 func (q *question) endOf(l *lookup) (end int, e unix.Errno) {
-	if q.broker.domain.confiner.kernel.GetFD {
+	if q.broker.session.kernel.GetFD {
 		if end, e = q.duplicate(q.arg(0)); e != 0 {
 			return -1, e
 		}

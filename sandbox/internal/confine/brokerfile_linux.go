@@ -50,7 +50,7 @@ func (q *question) watch() answer {
 		return fail(o.e)
 	}
 	defer unix.Close(o.fd)
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	if !c.policy.Allows(o.path, false) {
 		return q.refuse(unix.EACCES, "watch "+o.path, "--allow-read "+o.path)
 	}
@@ -166,7 +166,7 @@ func (q *question) change(o object, verb string, f func() error) answer {
 		return fail(o.e)
 	}
 	defer unix.Close(o.fd)
-	if !q.broker.domain.confiner.writable(o.path) && !q.isOwnTerminal(o) {
+	if !q.broker.session.writable(o.path) && !q.isOwnTerminal(o) {
 		if !filepath.IsAbs(o.path) { // a pipe or socket: nothing that a policy names
 			return fail(unix.EPERM)
 		}
@@ -220,4 +220,4 @@ func readTimespecs(q *question, from uint64) (t [2]unix.Timespec, ok bool) {
 }
 
 // writable reports whether a path, links resolved, lies below a writable root.
-func (c *Confiner) writable(path string) bool { return policy.Below(path, c.writes) }
+func (c *session) writable(path string) bool { return policy.Below(path, c.writes) }

@@ -110,7 +110,7 @@ type ipcID struct {
 // getIPC finds or makes an object. One that somebody else has made is not there
 // for the session, and its key is taken.
 func (q *question) getIPC(kind *ipcKind) answer {
-	o := &q.broker.domain.confiner.ipc
+	o := &q.broker.session.ipc
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	args := q.args
@@ -150,7 +150,7 @@ func (q *question) getIPC(kind *ipcKind) answer {
 // still, when the kernel goes on, the clock sees to. Removing needs nothing of the
 // asker's, so it is done here.
 func (q *question) useIPC(kind *ipcKind) answer {
-	o := &q.broker.domain.confiner.ipc
+	o := &q.broker.session.ipc
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	object := ipcID{kind, q.arg(0)}

@@ -20,7 +20,7 @@ import (
 
 // lookupOf returns what a descriptor of the asker is a socket for names of, or nil.
 func (q *question) lookupOf(fd int) *lookup {
-	ls := q.broker.domain.confiner.lookups
+	ls := q.broker.session.lookups
 	if ls == nil || ls.none() {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (q *question) openLookup(domain, flags int) answer {
 	defer unix.Close(theirs)
 	defer l.given.Store(true)
 	_ = unix.SetNonblock(theirs, flags&unix.SOCK_NONBLOCK != 0)
-	if !q.broker.domain.confiner.kernel.GetFD {
+	if !q.broker.session.kernel.GetFD {
 		l.keep(theirs)
 	}
 	return q.give(theirs, flags&unix.SOCK_CLOEXEC)
@@ -53,7 +53,7 @@ func (q *question) openLookup(domain, flags int) answer {
 // lookupEnd makes the end that the asker gets, when a few more have been closed
 // where there are too many.
 func (q *question) lookupEnd(kind, domain int, server []byte) (theirs int, l *lookup, e unix.Errno) {
-	ls := q.broker.domain.confiner.lookups
+	ls := q.broker.session.lookups
 	had := ls.take()
 	if !had {
 		ls.sweep()

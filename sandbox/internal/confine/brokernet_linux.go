@@ -19,7 +19,7 @@ import (
 // where the broker cannot duplicate a command's and therefore makes it.
 func (q *question) socket() answer {
 	domain, kind, proto := q.arg(0), q.arg(1)&typeMask, q.arg(2)
-	network := q.broker.domain.confiner.policy.Network
+	network := q.broker.session.policy.Network
 	if kind == unix.SOCK_DGRAM && !network &&
 		(domain == unix.AF_INET || domain == unix.AF_INET6) && (proto == 0 || proto == unix.IPPROTO_UDP) {
 		return q.openLookup(domain, q.arg(1))
@@ -100,7 +100,7 @@ func (q *question) bind() answer {
 	switch domain := domainOf(sock); {
 	case domain == unix.AF_UNIX:
 		return q.bindUnix(sock, raw)
-	case q.broker.domain.confiner.policy.Network:
+	case q.broker.session.policy.Network:
 		return failed(q.bindAgain(sock, raw))
 	case family != unix.AF_INET && family != unix.AF_INET6:
 		return fail(unix.EAFNOSUPPORT)
@@ -111,7 +111,7 @@ func (q *question) bind() answer {
 // permitNetwork is the flag that permits what concerns the network. Where rules say
 // what is reached none does: the wider wall is no cure.
 func (q *question) permitNetwork() string {
-	if q.broker.domain.confiner.gate != nil {
+	if q.broker.session.gate != nil {
 		return ""
 	}
 	return hints.PermitNetworkFlag
@@ -128,7 +128,7 @@ func (q *question) bindLoopback(sock int, raw []byte) answer {
 	}
 	ip := to.Addr()
 	if ip.Unmap().IsUnspecified() {
-		if to.Port() == 0 && q.broker.domain.confiner.gate != nil {
+		if to.Port() == 0 && q.broker.session.gate != nil {
 			return q.bindNowhere(sock, to)
 		}
 		ip = loopbackFor(sock)
@@ -136,10 +136,10 @@ func (q *question) bindLoopback(sock int, raw []byte) answer {
 	if !ip.Unmap().IsLoopback() {
 		return q.refuse(unix.EACCES, "listen on "+to.String(), q.permitNetwork())
 	}
-	if q.broker.domain.confiner.ports.isTaken(to.Port()) {
+	if q.broker.session.ports.isTaken(to.Port()) {
 		return q.refuseTaken(to.Port())
 	}
-	defer q.broker.domain.confiner.sockets.lock(sock)()
+	defer q.broker.session.sockets.lock(sock)()
 	err := q.bindAgain(sock, inetAddress(domainOf(sock), netip.AddrPortFrom(ip, to.Port())))
 	if err == nil {
 		err = markBound(sock)
@@ -154,17 +154,17 @@ func (q *question) bindNowhere(sock int, to netip.AddrPort) answer {
 	if to.Addr().Is4() != (domainOf(sock) == unix.AF_INET) {
 		return fail(unix.EINVAL)
 	}
-	defer q.broker.domain.confiner.sockets.lock(sock)()
+	defer q.broker.session.sockets.lock(sock)()
 	if at, ok := localAddress(sock); !ok || at.Port() != 0 || isBound(sock) {
 		return fail(unix.EINVAL)
 	}
-	q.broker.domain.confiner.nowhere.Store(true)
+	q.broker.session.nowhere.Store(true)
 	return failed(markBound(sock))
 }
 
 // bindAtLast gives a socket that bindNowhere left as it was a port of loopback.
 func (q *question) bindAtLast() {
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	if !c.nowhere.Load() {
 		return
 	}
@@ -219,7 +219,7 @@ func (q *question) bindAgain(sock int, raw []byte) error {
 	}
 	// Or by a listening socket that the broker holds for connects to it.
 	for range 20 {
-		if err != unix.EADDRINUSE || q.broker.domain.confiner.held.Load() == 0 {
+		if err != unix.EADDRINUSE || q.broker.session.held.Load() == 0 {
 			break
 		}
 		q.rest(func() { time.Sleep(lookAgain) })
@@ -262,7 +262,7 @@ func (q *question) listen() answer {
 	}
 	done := false
 	defer func() { release(done) }()
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	domain := domainOf(sock)
 	inet := domain == unix.AF_INET || domain == unix.AF_INET6
 	if inet && !c.policy.Network {
@@ -286,7 +286,7 @@ func (q *question) listen() answer {
 // listenLoopback listens with a socket that the broker has bound, now or before.
 // Any other has an address that it could lose, and would then listen everywhere.
 func (q *question) listenLoopback(sock, domain int) answer {
-	defer q.broker.domain.confiner.sockets.lock(sock)()
+	defer q.broker.session.sockets.lock(sock)()
 	at, ok := localAddress(sock)
 	if ok && at.Port() == 0 {
 		err := rawBind(sock, inetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))
@@ -304,7 +304,7 @@ func (q *question) listenLoopback(sock, domain int) answer {
 	if !at.Addr().Unmap().IsLoopback() {
 		return q.refuse(unix.EACCES, "listen on "+at.String(), q.permitNetwork())
 	}
-	if q.broker.domain.confiner.ports.taken(at.Port()) {
+	if q.broker.session.ports.taken(at.Port()) {
 		return q.refuseTaken(at.Port())
 	}
 	return failed(unix.Listen(sock, q.arg(1)))

@@ -8,9 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datagramLevels are those of the options that programs set for UDP.
-var datagramLevels = []uint32{unix.IPPROTO_IP, unix.IPPROTO_IPV6, unix.IPPROTO_UDP}
-
 // setOption comes here for these. A datagram socket accepts them all,
 // because programs insist, and heeds none. For others it is what the filter says.
 func (q *question) setOption() answer {

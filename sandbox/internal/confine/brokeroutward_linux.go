@@ -26,7 +26,7 @@ type gate interface {
 // connectOutward connects a TCP socket to where the gate lets it, and to the session's
 // own servers.
 func (q *question) connectOutward(sock int, raw []byte) answer {
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	to, ok := parseInet(raw)
 	if !ok {
 		return fail(unix.EINVAL)

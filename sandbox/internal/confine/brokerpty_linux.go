@@ -64,14 +64,14 @@ func (q *question) give(fd, flags int) answer {
 // ownsTerminal reports whether the server made a terminal for the session, or a
 // process of the session holds its master: mostly the asker itself or its parent.
 func (q *question) ownsTerminal(number int) bool {
-	if q.broker.domain.confiner.given.has(number) {
+	if q.broker.session.given.has(number) {
 		return true
 	}
 	if holdsMaster(q.process(), number) && q.valid() {
 		return true
 	}
 	for _, p := range proc.All() {
-		if holdsMaster(p.PID, number) && q.broker.domain.confiner.has(p.PID) {
+		if holdsMaster(p.PID, number) && q.broker.session.has(p.PID) {
 			return true
 		}
 	}
@@ -105,12 +105,12 @@ func holdsMaster(pid, number int) bool {
 }
 
 // has reports whether a process belongs to the session.
-func (c *Confiner) has(pid int) bool {
+func (c *session) has(pid int) bool {
 	if !c.kernel.scoped() {
 		return c.descends(pid)
 	}
-	for _, d := range c.live() {
-		if d.watcher.has(pid) {
+	for _, w := range c.watchers(false) {
+		if w.has(pid) {
 			return true
 		}
 	}

@@ -18,11 +18,11 @@ func (q *question) kill() answer {
 	if pid == -1 || pid == -unix.Getpgrp() {
 		return fail(unix.EPERM)
 	}
-	mine := q.broker.domain
-	if mine.watcher == nil {
+	mine := q.broker.watcher
+	if mine == nil {
 		return q.signalDescendant(pid, sig)
 	}
-	e, err := mine.watcher.signal(pid, 0)
+	e, err := mine.signal(pid, 0)
 	if err == nil && e != unix.EPERM {
 		return answer{run: true}
 	}
@@ -31,12 +31,11 @@ func (q *question) kill() answer {
 
 // signalOthers sends a signal into the other domains of the session.
 func (q *question) signalOthers(pid int, sig unix.Signal) answer {
-	mine := q.broker.domain
-	for _, d := range mine.confiner.live() {
-		if d == mine || d.watcher == nil || !d.started.Load() {
+	for _, w := range q.broker.session.watchers(true) {
+		if w == q.broker.watcher {
 			continue
 		}
-		if e, err := d.watcher.signal(pid, sig); err == nil && e != unix.EPERM {
+		if e, err := w.signal(pid, sig); err == nil && e != unix.EPERM {
 			return fail(e)
 		}
 	}
@@ -66,7 +65,7 @@ func (q *question) signalDescendant(pid int, sig unix.Signal) answer {
 		return failed(err)
 	}
 	defer unix.Close(fd)
-	if !q.broker.domain.confiner.descends(pid) {
+	if !q.broker.session.descends(pid) {
 		return q.refuseSignal(pid, sig)
 	}
 	return failed(unix.PidfdSendSignal(fd, sig, nil, 0))
@@ -76,7 +75,7 @@ func (q *question) signalGroup(group int, sig unix.Signal) answer {
 	found := false
 	for _, p := range proc.All() {
 		if p.Group == group && group != 0 {
-			if !q.broker.domain.confiner.descends(p.PID) {
+			if !q.broker.session.descends(p.PID) {
 				return q.refuseSignal(-group, sig)
 			}
 			found = true
@@ -91,7 +90,7 @@ func (q *question) signalGroup(group int, sig unix.Signal) answer {
 
 // descends reports whether a process has a command of this session above it, or
 // was adopted by us after its parents had ended.
-func (c *Confiner) descends(pid int) bool {
+func (c *session) descends(pid int) bool {
 	me := os.Getpid()
 	for range 1000 { // deeper than any tree; a changing one cannot keep us
 		p, ok := proc.Read(pid)
@@ -115,16 +114,16 @@ func (q *question) pidfdSignal() answer {
 		return fail(unix.EINVAL)
 	}
 	pid, sig := proc.PidfdTarget(q.inProc("fdinfo/%d", q.arg(0))), unix.Signal(q.arg(1))
-	mine := q.broker.domain
+	mine := q.broker.watcher
 	switch {
 	case pid == 0 || !q.valid():
 		return fail(unix.EBADF)
 	case pid < 0: // it has ended
 		return fail(unix.ESRCH)
-	case mine.watcher == nil:
+	case mine == nil:
 		return q.signalDescendant(pid, sig)
 	}
-	if e, err := mine.watcher.signal(pid, sig); err == nil && e != unix.EPERM {
+	if e, err := mine.signal(pid, sig); err == nil && e != unix.EPERM {
 		return fail(e)
 	}
 	return q.signalOthers(pid, sig)

@@ -134,8 +134,8 @@ func (q *question) identify(task int) (still func() unix.Errno, release func()) 
 			return e
 		}, func() {}
 	}
-	w := q.broker.domain.watcher
-	if w == nil || machinery(task) {
+	w := q.broker.watcher
+	if w == nil {
 		return nil, nil
 	}
 	fd, err := unix.PidfdOpen(task, 0)

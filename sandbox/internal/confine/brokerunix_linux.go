@@ -28,7 +28,7 @@ func (q *question) bindUnix(sock int, raw []byte) answer {
 // connectUnix connects to sockets below writable roots, and to abstract ones on
 // which the session listens.
 func (q *question) connectUnix(sock int, raw []byte) answer {
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	name := raw[2:]
 	if len(name) == 0 {
 		return fail(unix.EINVAL)

@@ -11,35 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // A Confiner holds one policy in the form the kernel takes. It is safe for
 // concurrent use.
 type Confiner struct {
-	policy   policy.Policy
-	kernel   features
-	ruleset  int // Landlock's, for commands; -1 without Landlock
-	outer    int // Landlock's, for watchers, shared by all; -1 where signals are not scoped
-	filter   []unix.SockFilter
-	writes   []string // the writable roots, links resolved
-	ports    listeners
-	names    abstractNames
-	sockets  socketLocks
-	ipc      ipcObjects
-	spares   *spares
-	seats    seats
-	gate     gate          // nil for none
-	lookups  *lookups      // what commands get for UDP sockets; nil where the network is open
-	waits    chan struct{} // the connects that wait for the other side
-	pending  chan struct{} // those that no command waits for
-	receives chan struct{} // the receives of datagrams that wait
-	given    givenTerminals
-	nowhere  atomic.Bool  // some socket waits for its port, see bindNowhere
-	held     atomic.Int32 // the listening sockets that the broker holds too
-	status   func() Status
-	proven   atomic.Bool // the signal scope holds
+	*session // what its commands share
+
+	ruleset int // Landlock's, for commands; -1 without Landlock
+	outer   int // Landlock's, for watchers, shared by all; -1 where signals are not scoped
+	filter  []unix.SockFilter
+	spares  *spares
+	status  func() Status
+	proven  atomic.Bool // the signal scope holds
 
 	mu      sync.Mutex
 	domains map[*Domain]bool // started and not yet finished
@@ -56,10 +41,8 @@ func newConfiner(p policy.Policy, o Options, without missing) (*Confiner, error)
 		p = p.Pin()
 		defer p.Close()
 	}
-	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.Written(),
-		seats: newSeats(), waits: make(chan struct{}, waitingConnects), pending: make(chan struct{}, pendingConnects),
-		receives: make(chan struct{}, waitingReceives)}
-	c.kernel = probe().without(without)
+	c := &Confiner{ruleset: -1, outer: -1, domains: map[*Domain]bool{}}
+	c.session = newSession(p, probe().without(without), c.liveWatchers)
 	c.status = sync.OnceValue(c.selfTest)
 	if c.kernel.Landlock == 0 {
 		return nil, errors.New("this kernel offers no Landlock")
@@ -86,10 +69,7 @@ func newConfiner(p policy.Policy, o Options, without missing) (*Confiner, error)
 func (c *Confiner) pass(g gate) {
 	o := filterFor(c.kernel, c.policy.Network)
 	if o.datagrams {
-		if v, ok := g.(*network.Gate); !ok || v != nil {
-			c.gate = g
-		}
-		c.lookups = newLookups(c.gate, c.seats)
+		c.serveDatagrams(g)
 	}
 	c.filter = buildFilter(o)
 }
@@ -165,6 +145,16 @@ func (c *Confiner) live() []*Domain {
 	return out
 }
 
+// liveWatchers are those of the live domains.
+func (c *Confiner) liveWatchers(started bool) (all []domainWatcher) {
+	for _, d := range c.live() {
+		if d.watcher != nil && (d.started.Load() || !started) {
+			all = append(all, d.watcher)
+		}
+	}
+	return all
+}
+
 // Close kills every process of every domain and gives back what New took.
 // Start fails from now on.
 func (c *Confiner) Close() error {
@@ -180,10 +170,7 @@ func (c *Confiner) Close() error {
 	for _, d := range c.live() {
 		errs = append(errs, d.Kill())
 	}
-	if c.lookups != nil {
-		c.lookups.close()
-	}
-	c.ipc.close()
+	c.session.close()
 	unix.Close(c.ruleset)
 	return errors.Join(errs...)
 }

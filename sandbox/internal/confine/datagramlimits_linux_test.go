@@ -270,7 +270,7 @@ func TestConnectsHoldNoSeats(t *testing.T) {
 		_, err := unix.Write(theirs, []byte("question"))
 		must(t, err)
 	}
-	q := &question{broker: &broker{domain: &Domain{confiner: &Confiner{seats: ls.seats}}}}
+	q := &question{broker: &broker{session: &session{seats: ls.seats}}}
 	q.sit()
 	rested := false
 	l.connect(nil, netip.AddrPort{}, func(wait func()) {

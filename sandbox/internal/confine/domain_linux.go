@@ -45,7 +45,11 @@ func (c *Confiner) newDomain() (*Domain, error) {
 		return nil, err
 	}
 	if d.listener >= 0 {
-		d.broker = newBroker(d)
+		var w domainWatcher
+		if d.watcher != nil {
+			w = d.watcher
+		}
+		d.broker = newBroker(d.confiner.session, d.listener, w)
 		go func() {
 			d.broker.serve() // until no process is left
 			d.finish()

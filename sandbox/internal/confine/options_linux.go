@@ -75,3 +75,6 @@ func optionRules(o filterOptions) []rule {
 func isSettable(at, option uint32) bool {
 	return slices.ContainsFunc(settable, func(l level) bool { return l.level == at && slices.Contains(l.options, option) })
 }
+
+// datagramLevels are those of the options that programs set for UDP.
+var datagramLevels = []uint32{unix.IPPROTO_IP, unix.IPPROTO_IPV6, unix.IPPROTO_UDP}

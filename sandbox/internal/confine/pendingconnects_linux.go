@@ -34,7 +34,7 @@ type heldListener struct {
 
 // hold holds what the session listens with at an address.
 func (q *question) hold(at netip.AddrPort) (l *heldListener, ok bool) {
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	l = &heldListener{fd: -1}
 	for _, s := range listening(at.Port()) {
 		if c.ports.has(at.Port(), s.cookie) && s.at.Unmap() == at.Addr() {
@@ -76,7 +76,7 @@ func (l *heldListener) take() int {
 	return fd
 }
 
-func (l *heldListener) release(c *Confiner) {
+func (l *heldListener) release(c *session) {
 	if l.fd >= 0 {
 		unix.Close(l.fd)
 	}
@@ -120,7 +120,7 @@ func (q *question) connectHeld(sock int, at netip.AddrPort) answer {
 	if !ok {
 		return fail(unix.ECONNREFUSED)
 	}
-	c := q.broker.domain.confiner
+	c := q.broker.session
 	if l.fd >= 0 {
 		q.still = l.owned
 	} else { // nothing keeps others from the port: no connect outlasts a moment
@@ -157,7 +157,7 @@ func (q *question) connectHeld(sock int, at netip.AddrPort) answer {
 
 // onlyOurs undoes a connect to an address where others have come to listen too.
 func (q *question) onlyOurs(sock int, at netip.AddrPort, err error) answer {
-	if _, _, others := q.broker.domain.confiner.ports.find(at.Port(), at.Addr(), domainOf(sock)); others {
+	if _, _, others := q.broker.session.ports.find(at.Port(), at.Addr(), domainOf(sock)); others {
 		disconnect(sock)
 		return fail(unix.ECONNREFUSED)
 	}
@@ -166,7 +166,7 @@ func (q *question) onlyOurs(sock int, at netip.AddrPort, err error) answer {
 
 // attend looks after a connect that a command does not wait for, until it is
 // answered, or the session gives up the server.
-func (c *Confiner) attend(sock int, l *heldListener, at netip.AddrPort) {
+func (c *session) attend(sock int, l *heldListener, at netip.AddrPort) {
 	defer func() { <-c.pending }()
 	defer l.release(c)
 	defer unix.Close(sock)

@@ -29,7 +29,7 @@ type question struct {
 }
 
 // sit waits for a seat of the session.
-func (q *question) sit() { q.leave = q.broker.domain.confiner.seats.take() }
+func (q *question) sit() { q.leave = q.broker.session.seats.take() }
 
 // rest does what blocks no thread, without the seat.
 func (q *question) rest(f func()) {
@@ -138,7 +138,7 @@ func (q *question) inProc(format string, args ...any) string {
 // socketOf duplicates the socket behind a descriptor of the asker. The caller
 // releases it, and says whether it has its final address.
 func (q *question) socketOf(fd int) (sock int, release func(settled bool), e unix.Errno) {
-	if !q.broker.domain.confiner.kernel.GetFD {
+	if !q.broker.session.kernel.GetFD {
 		return q.broker.kept.find(q, fd)
 	}
 	if sock, e = q.duplicate(fd); e != 0 {

@@ -133,7 +133,7 @@ func TestDatagrams(t *testing.T) {
 			wantBlocked(t, g, "198.51.100.9:443")
 			r.wantRefusal(t, "receive UDP")
 			waitDone(t, r.domain)
-			eventually(t, "sockets for names are kept", func() bool { return c.lookups.none() && c.lookups.count() == 0 })
+			eventually(t, "sockets for names are kept", func() bool { return c.lookups.none() && countLookups(c.lookups) == 0 })
 		})
 	}
 }
@@ -170,7 +170,7 @@ func setOptions() error {
 		wantErrno("port", unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), 0),
 		wantErrno("header", unix.SetsockoptString(s, unix.IPPROTO_IPV6, unix.IPV6_RTHDR, header), unix.ENOPROTOOPT),
 		wantErrno("interface", unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_UNICAST_IF, 1<<24), unix.ENOPROTOOPT),
-		wantErrno("mark", unix.SetsockoptInt(s, unix.IPPROTO_IP, boundHere, 1), unix.ENOPROTOOPT),
+		wantErrno("mark", unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_FREEBIND, 1), unix.ENOPROTOOPT),
 		wantErrno("device", unix.BindToDevice(s, "lo"), unix.ENOPROTOOPT),
 		wantErrno("port of a socket for names", unix.SetsockoptInt(u, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), 0),
 		wantErrno("multicast", unix.SetsockoptInt(u, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, 1), 0))
@@ -251,38 +251,8 @@ func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 	return at
 }
 
-// TestSessionsShareTheBudget: whatever others have taken, a session has a few sockets for
-// names, and all together have no more than their share of the descriptors.
-func TestSessionsShareTheBudget(t *testing.T) {
-	b := &budget{most: 4 * maxLookups}
-	var greedy []*lookups
-	for range 10 {
-		ls := &lookups{budget: b}
-		for ls.take() {
-		}
-		greedy = append(greedy, ls)
-	}
-	if b.used > b.most || greedy[0].held != maxLookups || greedy[9].held != fewLookups {
-		t.Errorf("%d of %d are used, the first has %d, the last %d", b.used, b.most, greedy[0].held, greedy[9].held)
-	}
-	greedy[0].give()
-	if greedy[0].take() {
-		t.Error("one that has many gets one of the last")
-	}
-	for _, ls := range greedy {
-		for ls.held > 0 {
-			ls.give()
-		}
-	}
-	if b.used != 0 {
-		t.Errorf("%d are used by nobody", b.used)
-	}
-	if most := lookupBudget().most; most > maxAllLook || most < fewLookups {
-		t.Errorf("the process has %d", most)
-	}
-}
-
-func (ls *lookups) count() int {
+// countLookups counts the sockets for names that a session has.
+func countLookups(ls *lookups) int {
 	ls.budget.mu.Lock()
 	defer ls.budget.mu.Unlock()
 	return ls.held

@@ -340,7 +340,7 @@ func TestDatagramsOfTheSession(t *testing.T) {
 				t.Error(r.err, r.out, string(log), r.domain.Refusals())
 			}
 			eventually(t, "the domains end", func() bool { return len(c.live()) == 0 })
-			eventually(t, "sockets are kept", func() bool { return c.lookups.none() && c.lookups.count() == 0 && len(c.lookups.ports) == 0 })
+			eventually(t, "sockets are kept", func() bool { return c.lookups.none() && countLookups(c.lookups) == 0 && len(c.lookups.ports) == 0 })
 		})
 	}
 	t.Run("behind a gate", func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,9 +16,9 @@ import (
 func TestReadMemory(t *testing.T) {
 	page := os.Getpagesize()
 	mem, err := unix.MmapPtr(-1, 0, nil, uintptr(2*page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	must(t, err)
-	must(t, unix.MunmapPtr(unsafe.Add(mem, page), uintptr(page)))
-	defer func() { must(t, unix.MunmapPtr(mem, uintptr(page))) }()
+	filetest.Must(t, err)
+	filetest.Must(t, unix.MunmapPtr(unsafe.Add(mem, page), uintptr(page)))
+	defer func() { filetest.Must(t, unix.MunmapPtr(mem, uintptr(page))) }()
 	copy(unsafe.Slice((*byte)(mem), page)[page-4:], "text")
 	end := uint64(uintptr(mem)) + uint64(page)
 	for _, way := range []struct {
@@ -49,7 +50,7 @@ func TestReadMemory(t *testing.T) {
 // TestCanReadMemory: the child of the trial is one that we may read, although we
 // are undumpable and it begins as our copy.
 func TestCanReadMemory(t *testing.T) {
-	must(t, prepareProcess())
+	filetest.Must(t, prepareProcess())
 	if !canReadMemoryFile() {
 		t.Error("the file of a dumpable child cannot be read")
 	}

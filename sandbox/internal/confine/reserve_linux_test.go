@@ -3,11 +3,14 @@
 package confine
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -24,11 +27,11 @@ func TestReserve(t *testing.T) {
 			t.Error("it is not held")
 		}
 		for j, k := range r.keepers {
-			if got := score(t, k.pid); got != reserveScores[j] || got == score(t, os.Getpid()) {
+			if got := scoreOf(t, k.pid); got != reserveScores[j] || got == scoreOf(t, os.Getpid()) {
 				t.Errorf("process %d has the score %s", k.pid, got)
 			}
 		}
-		must(t, proc.Signal(r.keepers[i].pid, unix.SIGKILL))
+		filetest.Must(t, proc.Signal(r.keepers[i].pid, unix.SIGKILL))
 		if r.Held() {
 			t.Error("it seems to hold on")
 		}
@@ -50,4 +53,11 @@ func TestReserveIsGivenBack(t *testing.T) {
 			t.Errorf("process %d is left", k.pid)
 		}
 	}
+}
+
+func scoreOf(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
+	filetest.Must(t, err)
+	return strings.TrimSpace(string(text))
 }

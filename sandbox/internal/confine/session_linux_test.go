@@ -53,7 +53,7 @@ echo up > up; sleep 1005`)
 }
 
 // goesOn waits until all that a kill has stopped have been let go on.
-func (i *Isolator) goesOn() { i.still.Lock(); defer i.still.Unlock() }
+func goesOn(i *Isolator) { i.still.Lock(); defer i.still.Unlock() }
 
 // TestSessionProcesses: what one command left running is seen and signalled by
 // the next, and by no other session.
@@ -98,7 +98,7 @@ func TestKillIsExact(t *testing.T) {
 		}
 		before := count()
 		eventually(t, "the other command does not go on", func() bool { return count() > before+10 })
-		i.goesOn()
+		goesOn(i)
 		if s := b.states(); strings.Count(s, "T") != 1 || len(s) != 2 {
 			t.Fatalf("the other command's processes: %q, one was stopped and one ran", s)
 		}
@@ -130,7 +130,7 @@ func TestKillsAtOnce(t *testing.T) {
 			t.Errorf("of %d %v survived", n, left)
 		}
 	}
-	i.goesOn()
+	goesOn(i)
 	if s := by.states(); s != "S" {
 		t.Errorf("the bystander: %q", s)
 	}
@@ -235,7 +235,7 @@ func TestNoDescriptors(t *testing.T) {
 	}
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	eventually(t, "it stands still", func() bool { return p.states() == "S" })
-	i.goesOn()
+	goesOn(i)
 	must(t, c.Kill())
 }
 

@@ -146,7 +146,7 @@ func TestAllStopped(t *testing.T) {
 			b.kill(t, b.launch(t, i, nil, "/bin/sh", "-c", "sleep 1005 & sleep 1005"))
 		}
 		a.kill(t, attacker)
-		within(t, "the session", i.goesOn)
+		within(t, "the session", func() { goesOn(i) })
 		b.goesOnWith(t, i)
 		must(t, os.Remove(filepath.Join(a.ws, "up")))
 	}

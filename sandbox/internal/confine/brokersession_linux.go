@@ -46,8 +46,8 @@ type domainWatcher interface {
 	has(task int) bool
 }
 
-func newSession(p policy.Policy, kernel features, watchers func(started bool) []domainWatcher) *session {
-	return &session{policy: p, kernel: kernel, writes: p.Written(), watchers: watchers,
+func newSession(p policy.Policy, has features, watchers func(started bool) []domainWatcher) *session {
+	return &session{policy: p, kernel: has, writes: p.Written(), watchers: watchers,
 		seats: newSeats(), waits: make(chan struct{}, waitingConnects), pending: make(chan struct{}, pendingConnects),
 		receives: make(chan struct{}, waitingReceives)}
 }

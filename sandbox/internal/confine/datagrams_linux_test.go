@@ -327,8 +327,8 @@ func TestDatagramsOfTheSession(t *testing.T) {
 	must(t, err)
 	serve := probeVar + "=udp-echo " + exe + " >echo.log 2>&1 & "
 	ask := []string{probeVar + "=udp-ask"}
-	threads := map[string]missing{"threads": {}, "threads, no duplicates": {getFD: true}, "threads, landlock 1": {landlockAbove: 1}}
-	for name, without := range threads {
+	tiers := map[string]missing{"threads": {}, "threads, no duplicates": {getFD: true}, "threads, landlock 1": {landlockAbove: 1}}
+	for name, without := range tiers {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), without)

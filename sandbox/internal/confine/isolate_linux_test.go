@@ -21,11 +21,11 @@ import (
 // isolator is one for the place, with Landlock on top or without, or the test is skipped.
 func (p place) isolator(t testing.TB, landlock bool) *Isolator {
 	t.Helper()
-	kernel := features{}
+	has := features{}
 	if landlock {
-		kernel.Landlock = landlockABI()
+		has.Landlock = landlockABI()
 	}
-	i, err := newIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, kernel)
+	i, err := newIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, has)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -63,7 +63,7 @@ func NewIsolator(in Isolation) (*Isolator, error) {
 }
 
 // newIsolator is NewIsolator with what the caller says of the kernel.
-func newIsolator(in Isolation, kernel features) (*Isolator, error) {
+func newIsolator(in Isolation, has features) (*Isolator, error) {
 	if err := prepareProcess(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 		in.Policy = in.Policy.Pin()
 		defer in.Policy.Close()
 	}
-	if kernel.Landlock == 0 {
+	if has.Landlock == 0 {
 		in.Policy = in.Policy.WithoutGit()
 	}
 	in.Sockets = boundSockets()
@@ -83,7 +83,7 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 		text, _ := os.ReadFile(resolvConf)
 		in.Names = nameServers(string(text))
 	}
-	i := &Isolator{policy: in.Policy, kernel: kernel, procs: -1, terminals: -1, files: fileLimit()}
+	i := &Isolator{policy: in.Policy, kernel: has, procs: -1, terminals: -1, files: fileLimit()}
 	i.status = sync.OnceValue(i.selfTest)
 	if in.Guard {
 		var err error

@@ -118,12 +118,12 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
-	threads := func() int {
+	count := func() int {
 		tasks, err := os.ReadDir("/proc/self/task")
 		must(t, err)
 		return len(tasks)
 	}
-	before := threads()
+	before := count()
 	var confiners []*Confiner
 	var domains []*Domain
 	var commands []*exec.Cmd
@@ -147,7 +147,7 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 	eventually(t, "too few connects wait: nothing is proven", func() bool { return waits() == len(confiners)*waitingConnects })
 	most := 0
 	for range 50 {
-		most = max(most, threads())
+		most = max(most, count())
 		time.Sleep(10 * time.Millisecond)
 	}
 	if most > before+100 {

@@ -13,7 +13,6 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -47,7 +46,7 @@ type Check = confine.Check
 // A Tier is the mechanism that confines commands.
 type Tier = confine.Tier
 
-// The tiers: see [confine.Confiner] and [confine.Isolator].
+// The tiers: see [confine.New].
 const (
 	Threads    = confine.Threads
 	Namespaces = confine.Namespaces
@@ -172,21 +171,13 @@ type cage struct {
 // stale reports whether rules are missing for what was made since.
 func (c *cage) stale() bool { return c.policy.Changed() != c.made }
 
-// A jail is a *confine.Confiner or a *confine.Isolator.
-type jail interface {
-	Status() Status
-	SelfTest() error
-	Fallen() bool
-	OpenTerminal() (*pty.Pair, error)
-	Close() error
-}
+// A jail is what confines a session's commands.
+type jail = confine.Jail
 
 // jails make one for each tier.
 var jails = map[Tier]func(confine.Isolation) (jail, error){
-	Threads: func(in confine.Isolation) (jail, error) {
-		return confine.New(in.Policy, confine.Options{Gate: in.Gate})
-	},
-	Namespaces: func(in confine.Isolation) (jail, error) { return confine.NewIsolator(in) },
+	Threads:    func(in confine.Isolation) (jail, error) { return confine.New(Threads, in) },
+	Namespaces: func(in confine.Isolation) (jail, error) { return confine.New(Namespaces, in) },
 }
 
 // cageFor says whom a cage is for.
@@ -263,8 +254,7 @@ func (c *cage) since(mark uint64) []string {
 // explain tells what the sandbox refused a command, a sentence each: first what is
 // said of it already.
 func (c *cage) explain(dir, stderr string, said []string, refusals []hints.Refusal) []string {
-	_, hidden := c.jail.(*confine.Isolator)
-	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden, Listens: hints.ListensOnLoopback,
+	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: c.jail.Space() != nil, Listens: hints.ListensOnLoopback,
 		Said: said}
 	if c.gate != nil {
 		x.Refuses = c.gate.Refuses

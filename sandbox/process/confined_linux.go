@@ -12,11 +12,11 @@ import (
 type cagedStarter struct{ cage *cage }
 
 func (s cagedStarter) start(l launch) (tree, error) {
-	if isolator, ok := s.cage.jail.(*confine.Isolator); ok {
-		return startIsolated(isolator, l)
+	if s.cage.jail.Space() != nil {
+		return startIsolated(s.cage.jail, l)
 	}
 	t := &caged{group: newGroup(l, nil)}
-	domain, err := s.cage.jail.(*confine.Confiner).Start(t.begin)
+	domain, err := s.cage.jail.Start(confine.Program{Begin: t.begin})
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (s cagedStarter) start(l launch) (tree, error) {
 // end of the server is its end, without a watchdog.
 type caged struct {
 	*group
-	domain *confine.Domain
+	domain confine.Running
 }
 
 // signal reaches every process of the domain, also those that left the group.

@@ -12,13 +12,10 @@ import (
 
 // An isolated tree is a cell in the session's namespaces. It ends with the
 // server, without a watchdog.
-type isolated struct{ cell *confine.Cell }
+type isolated struct{ cell confine.Running }
 
-func startIsolated(in *confine.Isolator, l launch) (tree, error) {
-	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir, Terminal: l.terminal, Cancel: l.over, Bounds: l.bounds}
-	for i, f := range l.files {
-		p.Files[i] = f.Fd()
-	}
+func startIsolated(in confine.Jail, l launch) (tree, error) {
+	p := confine.Program{Path: l.path, Argv: l.argv, Env: l.env, Dir: l.dir, Files: l.files, Terminal: l.terminal, Cancel: l.over, Bounds: l.bounds}
 	for pause := time.Millisecond; ; pause *= 2 {
 		cell, err := in.Start(p)
 		if err == nil {
@@ -31,7 +28,10 @@ func startIsolated(in *confine.Isolator, l launch) (tree, error) {
 	}
 }
 
-func (t isolated) wait() ending { return endingOf(t.cell.Wait()) }
+func (t isolated) wait() ending {
+	status, _ := t.cell.Result()
+	return endingOf(status)
+}
 
 func (t isolated) signal(sig syscall.Signal) { _ = t.cell.Signal(sig) }
 
@@ -48,5 +48,4 @@ func (t isolated) survivors() bool       { return t.cell.Alive() }
 func (t isolated) release()              {}
 func (t isolated) gone() <-chan struct{} { return t.cell.Done() }
 
-// refusals are on nobody's record here: what may not be reached does not exist.
-func (isolated) refusals() []hints.Refusal { return nil }
+func (t isolated) refusals() []hints.Refusal { return t.cell.Refusals() }

@@ -250,14 +250,14 @@ func (k *kills) look() {
 }
 
 // isolators are the namespaces that the session's commands run in.
-func (s *session) isolators() (all []*confine.Isolator) {
+func (s *session) isolators() (all []confine.Space) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	add := func(c *cage) {
 		if c == nil {
 			return
 		}
-		if i, ok := c.jail.(*confine.Isolator); ok {
+		if i := c.jail.Space(); i != nil {
 			all = append(all, i)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,14 +29,14 @@ func beBombed(dir string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	bomb := exec.Command("/bin/sh", "-c", "f() { f & f & wait; }; f")
 	bomb.Dir = dir
-	d, err := c.Start(starting(bomb))
+	d, err := c.Start(Starting(bomb))
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -69,9 +71,9 @@ func TestForkBomb(t *testing.T) {
 	}
 	const user = 54321
 	dir, err := os.MkdirTemp("", "bomb-*")
-	must(t, err)
+	Must(t, err)
 	defer os.RemoveAll(dir)
-	must(t, os.Chown(dir, user, user))
+	Must(t, os.Chown(dir, user, user))
 	exe := copyOfTest(t, dir)
 	server := exec.Command(exe)
 	server.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin", bombVar + "=" + dir}
@@ -89,11 +91,11 @@ func TestForkBomb(t *testing.T) {
 func copyOfTest(t *testing.T, dir string) string {
 	t.Helper()
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	bin, err := os.ReadFile(exe)
-	must(t, err)
+	Must(t, err)
 	copied := filepath.Join(dir, "confine.test")
-	must(t, os.WriteFile(copied, bin, 0o755))
+	Must(t, os.WriteFile(copied, bin, 0o755))
 	return copied
 }
 
@@ -101,17 +103,17 @@ func copyOfTest(t *testing.T, dir string) string {
 // its spare threads, their watchers and descriptors, and still runs the next.
 func TestIdleSessionsHoldNothing(t *testing.T) {
 	p := newPlace(t)
-	warm := confiner(t, p.policy(), missing{})
-	must(t, runIn(warm, exec.Command("/bin/true"))) // what all sessions share is made once
-	must(t, warm.Close())
+	warm := confiner(t, p.policy(), kernel.Missing{})
+	Must(t, runIn(warm, exec.Command("/bin/true"))) // what all sessions share is made once
+	Must(t, warm.Close())
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
 	before := openFDs(t)
 	const sessions = 20
-	var all []*Confiner
+	var all []*threads.Confiner
 	for range sessions {
-		c := confiner(t, p.policy(), missing{})
-		c.spares.keep = time.Second
-		must(t, runIn(c, exec.Command("/bin/true")))
+		c := confiner(t, p.policy(), kernel.Missing{})
+		c.Spares.Keep = time.Second
+		Must(t, runIn(c, exec.Command("/bin/true")))
 		all = append(all, c)
 	}
 	eventually(t, "there are no spares: nothing is proven", func() bool { return confinedThreads(t) > 0 })
@@ -119,6 +121,6 @@ func TestIdleSessionsHoldNothing(t *testing.T) {
 	eventually(t, "idle sessions keep processes", func() bool { return countChildren(false) == 0 })
 	eventually(t, "idle sessions keep descriptors", func() bool { return openFDs(t) <= before+sessions })
 	for _, c := range all {
-		must(t, runIn(c, exec.Command("/bin/true")))
+		Must(t, runIn(c, exec.Command("/bin/true")))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,13 +50,13 @@ func receiveLate() error {
 		if e != 0 {
 			return e
 		}
-		if err := syscallErr(unix.SYS_MSGCTL, other, ipcRemove); err != nil {
+		if err := syscallErr(unix.SYS_MSGCTL, other, broker.IpcRemove); err != nil {
 			return err
 		}
 	}
 	go func() {
 		await("judged")
-		err := syscallErr(unix.SYS_MSGCTL, queue, ipcRemove)
+		err := syscallErr(unix.SYS_MSGCTL, queue, broker.IpcRemove)
 		_ = os.WriteFile("removed.new", []byte(fmt.Sprint(err)), 0o600)
 		_ = os.Rename("removed.new", "removed")
 	}()
@@ -75,20 +77,20 @@ func TestLateReceive(t *testing.T) {
 		t.Skip("nobody may say here which number comes next")
 	}
 	exe, err := os.Executable()
-	must(t, err)
-	try := func(t *testing.T, judge func(*question) answer) string {
+	Must(t, err)
+	try := func(t *testing.T, judge func(*broker.Question) broker.Answer) string {
 		p := newPlace(t)
-		handled := handlers[unix.SYS_MSGRCV]
-		t.Cleanup(func() { handlers[unix.SYS_MSGRCV] = handled })
-		handlers[unix.SYS_MSGRCV] = func(q *question) answer {
+		handled := broker.Handlers[unix.SYS_MSGRCV]
+		t.Cleanup(func() { broker.Handlers[unix.SYS_MSGRCV] = handled })
+		broker.Handlers[unix.SYS_MSGRCV] = func(q *broker.Question) broker.Answer {
 			a := judge(q)
 			_ = os.WriteFile(filepath.Join(p.ws, "judged"), nil, 0o600)
 			if await(filepath.Join(p.ws, "removed")) {
-				p.plantQueue(t, q.arg(0))
+				p.plantQueue(t, q.Arg(0))
 			}
 			return a
 		}
-		c := confiner(t, p.policy(), missing{})
+		c := confiner(t, p.policy(), kernel.Missing{})
 		go p.wind()
 		r := p.do(t, c, []string{probeVar + "=late-queue"}, exe)
 		if r.err != nil {
@@ -97,12 +99,12 @@ func TestLateReceive(t *testing.T) {
 		return r.out
 	}
 	t.Run("judged and let through", func(t *testing.T) {
-		if out := try(t, func(*question) answer { return answer{run: true} }); !strings.Contains(out, canary) {
+		if out := try(t, func(*broker.Question) broker.Answer { return broker.Answer{Run: true} }); !strings.Contains(out, canary) {
 			t.Errorf("it does not get the message: the test proves nothing: %s", out)
 		}
 	})
 	t.Run("as it is", func(t *testing.T) {
-		if out := try(t, handlers[unix.SYS_MSGRCV]); strings.Contains(out, canary) || !strings.Contains(out, unix.EIDRM.Error()) {
+		if out := try(t, broker.Handlers[unix.SYS_MSGRCV]); strings.Contains(out, canary) || !strings.Contains(out, unix.EIDRM.Error()) {
 			t.Error(out)
 		}
 	})
@@ -119,8 +121,8 @@ func (p place) wind() {
 			text, _ := os.ReadFile(name)
 			queue, err = strconv.Atoi(string(text)) // it may be empty yet
 		}
-		turn := (queue/ipcPlaces + (i+1)*(ipcTurns/windings) - 1) % ipcTurns
-		_ = os.WriteFile(nextQueue, []byte(strconv.Itoa(turn*ipcPlaces+(queue+100)%ipcPlaces)), 0)
+		turn := (queue/broker.IpcPlaces + (i+1)*(broker.IpcTurns/windings) - 1) % broker.IpcTurns
+		_ = os.WriteFile(nextQueue, []byte(strconv.Itoa(turn*broker.IpcPlaces+(queue+100)%broker.IpcPlaces)), 0)
 		_ = os.WriteFile(filepath.Join(p.ws, fmt.Sprintf("wound%d", i)), nil, 0o600)
 	}
 }
@@ -132,12 +134,12 @@ func (p place) plantQueue(t *testing.T, number int) {
 			t.Error(err)
 			return
 		}
-		id, e := ipcCall(unix.SYS_MSGGET, [6]uint64{ipcPrivate, 0o600})
+		id, e := broker.IpcCall(unix.SYS_MSGGET, [6]uint64{broker.IpcPrivate, 0o600})
 		if e != 0 {
 			t.Error(e)
 			return
 		}
-		t.Cleanup(func() { _ = syscallErr(unix.SYS_MSGCTL, uintptr(id), ipcRemove) })
+		t.Cleanup(func() { _ = syscallErr(unix.SYS_MSGCTL, uintptr(id), broker.IpcRemove) })
 		message := append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, canary...)
 		if err := syscallErr(unix.SYS_MSGSND, uintptr(id), ptr(&message[0]), uintptr(len(canary)), 0); err != nil {
 			t.Error(err)

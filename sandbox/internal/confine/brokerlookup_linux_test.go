@@ -12,6 +12,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -84,7 +86,7 @@ func sendDatagrams() error {
 	if err := wantErrno("a name into memory that can only be read", syscallErr(unix.SYS_GETSOCKNAME, uintptr(s), ptr(&page[0]), ptr((*byte)(unsafe.Pointer(&size)))), unix.EFAULT); err != nil {
 		return err
 	}
-	for _, none := range []string{"no question", "", strings.Repeat("x", maxQuery+1)} {
+	for _, none := range []string{"no question", "", strings.Repeat("x", broker.MaxQuery+1)} {
 		if err := unix.Sendmsg(s, []byte(none), nil, names, 0); err != nil {
 			return fmt.Errorf("%.20q: %w", none, err)
 		}
@@ -100,14 +102,14 @@ func sendDatagrams() error {
 func manySockets() error {
 	for range 2 {
 		var all []int
-		for len(all) <= maxLookups {
+		for len(all) <= broker.MaxLookups {
 			s, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 			if err != nil {
 				break
 			}
 			all = append(all, s)
 		}
-		if len(all) < maxLookups/2 || len(all) > maxLookups {
+		if len(all) < broker.MaxLookups/2 || len(all) > broker.MaxLookups {
 			return fmt.Errorf("%d sockets", len(all))
 		}
 		for _, s := range all {
@@ -120,11 +122,11 @@ func manySockets() error {
 // TestDatagrams: what commands get for a UDP socket sends nothing but questions, and
 // these to the server.
 func TestDatagrams(t *testing.T) {
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
-			must(t, err)
+			Must(t, err)
 			c, g := gated(t, p, "one.example", &book{of: map[string]string{"one.example": "198.51.100.1"}}, without)
 			r := p.do(t, c, []string{probeVar + "=datagrams"}, exe)
 			if r.err != nil {
@@ -133,7 +135,7 @@ func TestDatagrams(t *testing.T) {
 			wantBlocked(t, g, "198.51.100.9:443")
 			r.wantRefusal(t, "receive UDP")
 			waitDone(t, r.domain)
-			eventually(t, "sockets for names are kept", func() bool { return c.lookups.none() && countLookups(c.lookups) == 0 })
+			eventually(t, "sockets for names are kept", func() bool { return c.Lookups.None() && countLookups(c.Lookups) == 0 })
 		})
 	}
 }
@@ -143,8 +145,8 @@ func TestDatagrams(t *testing.T) {
 func TestBehindAGateAllHolds(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	must(t, err)
-	c, _ := gated(t, p, "one.example", &book{}, missing{})
+	Must(t, err)
+	c, _ := gated(t, p, "one.example", &book{}, kernel.Missing{})
 	if err := c.SelfTest(); err != nil {
 		t.Error(err)
 	}
@@ -214,36 +216,36 @@ func connectCrowd() error {
 func TestCrowd(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	to := listenAt(t, ownAddress(t, true))
 	dead := netip.MustParseAddrPort("198.51.100.1:80")
 	if silent := fullListener(t, to.Addr()); silent.IsValid() {
 		dead = silent
 	}
-	c, _ := gated(t, p, to.String()+","+dead.String(), &book{}, missing{})
+	c, _ := gated(t, p, to.String()+","+dead.String(), &book{}, kernel.Missing{})
 	r := p.do(t, c, []string{probeVar + "=crowd", "PROBE_DEAD=" + dead.String(), "PROBE_TO=" + to.String()}, exe)
 	if strings.TrimSpace(r.out) != "map[<nil>:200]" {
 		t.Errorf("%v %s", r.err, r.out)
 	}
 	waitDone(t, r.domain)
-	eventually(t, "connects are at hand still", func() bool { return len(c.seats.mine) == 0 && len(c.waits) == 0 })
+	eventually(t, "connects are at hand still", func() bool { return len(c.Seats.Mine) == 0 && len(c.Waits) == 0 })
 }
 
 // fullListener is one that takes no connection any more.
 func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 	family, sa := sockaddrOf(netip.AddrPortFrom(ip, 0))
 	l, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { unix.Close(l) })
-	must(t, unix.Bind(l, sa))
-	must(t, unix.Listen(l, 0))
-	at, ok := localAddress(l)
+	Must(t, unix.Bind(l, sa))
+	Must(t, unix.Listen(l, 0))
+	at, ok := broker.LocalAddress(l)
 	if !ok {
 		return netip.AddrPort{}
 	}
 	for range 4 {
 		s, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		must(t, err)
+		Must(t, err)
 		t.Cleanup(func() { unix.Close(s) })
 		_, sa := sockaddrOf(at)
 		_ = unix.Connect(s, sa)
@@ -252,8 +254,8 @@ func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 }
 
 // countLookups counts the sockets for names that a session has.
-func countLookups(ls *lookups) int {
-	ls.budget.mu.Lock()
-	defer ls.budget.mu.Unlock()
-	return ls.held
+func countLookups(ls *broker.Lookups) int {
+	ls.Budget.Mu.Lock()
+	defer ls.Budget.Mu.Unlock()
+	return ls.Held
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +24,7 @@ func init() {
 }
 
 // waiters are more than can wait at once.
-const waiters = 2 * waitingReceives
+const waiters = 2 * broker.WaitingReceives
 
 // waitMany has more threads wait in a receive than can, and then sends to each. None may
 // find that its socket does not block.
@@ -50,7 +52,7 @@ func waitMany() error {
 		for j := range waiters / sockets {
 			to = append(to, at)
 			all.Go(func() {
-				errs[i*waiters/sockets+j] = ignoringEINTR(func() error { _, _, err := unix.Recvfrom(s, make([]byte, 9), 0); return err })
+				errs[i*waiters/sockets+j] = kernel.IgnoringEINTR(func() error { _, _, err := unix.Recvfrom(s, make([]byte, 9), 0); return err })
 			})
 		}
 	}
@@ -73,33 +75,33 @@ func waitMany() error {
 // has few descriptors for that, and each gets its own.
 func TestReceivesThatWait(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	descriptors := func() int {
 		all, err := os.ReadDir("/proc/self/fd")
-		must(t, err)
+		Must(t, err)
 		return len(all)
 	}
-	for name, without := range map[string]missing{"threads": {}, "threads, no duplicates": {getFD: true}} {
+	for name, without := range map[string]kernel.Missing{"threads": {}, "threads, no duplicates": {GetFD: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), without)
 			before := descriptors()
 			done := make(chan result, 1)
 			go func() { done <- p.do(t, c, []string{probeVar + "=udp-wait"}, exe) }()
-			eventually(t, "too few wait: nothing is proven", func() bool { return len(c.receives) == waitingReceives })
-			sockets, each := countLookups(c.lookups), 1
-			if without.getFD {
+			eventually(t, "too few wait: nothing is proven", func() bool { return len(c.Receives) == broker.WaitingReceives })
+			sockets, each := countLookups(c.Lookups), 1
+			if without.GetFD {
 				each = 2
 			}
-			eventually(t, "waiting takes descriptors", func() bool { return descriptors() < before+each*sockets+waitingReceives })
-			must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
+			eventually(t, "waiting takes descriptors", func() bool { return descriptors() < before+each*sockets+broker.WaitingReceives })
+			Must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
 			if r := <-done; r.err != nil {
 				t.Error(r.err, r.out)
 			}
 		})
 	}
 	p := newPlace(t)
-	must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
+	Must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
 	if r := p.do(t, nil, []string{probeVar + "=udp-wait"}, exe); r.err != nil {
 		t.Error("outside:", r.err, r.out)
 	}
@@ -128,14 +130,14 @@ func receiveInPieces() error {
 			return err
 		}
 	}
-	text := strings.Repeat("0123456789", maxPieces/10)
-	iovs := make([]unix.Iovec, maxPieces)
+	text := strings.Repeat("0123456789", broker.MaxPieces/10)
+	iovs := make([]unix.Iovec, broker.MaxPieces)
 	for i := range iovs { // one byte each, from the last part to the first
 		iovs[i].Base = &memory[len(memory)-2*page*(i+1)+page+i]
 		iovs[i].SetLen(1)
 	}
 	name := make([]byte, unix.SizeofSockaddrInet4)
-	m := unix.Msghdr{Name: &name[0], Namelen: uint32(len(name)), Iov: &iovs[0], Iovlen: maxPieces, Flags: -1}
+	m := unix.Msghdr{Name: &name[0], Namelen: uint32(len(name)), Iov: &iovs[0], Iovlen: broker.MaxPieces, Flags: -1}
 	ask := func(flags uintptr) (uintptr, unix.Errno) {
 		n, _, e := unix.Syscall(unix.SYS_RECVMSG, uintptr(s), uintptr(unsafe.Pointer(&m)), flags)
 		return n, e
@@ -154,7 +156,7 @@ func receiveInPieces() error {
 	for i := range got {
 		got[i] = *iovs[i].Base
 	}
-	if from, _ := parseInet(name); e != 0 || int(n) != len(text) || string(got) != text || from != at || m.Flags != 0 {
+	if from, _ := broker.ParseInet(name); e != 0 || int(n) != len(text) || string(got) != text || from != at || m.Flags != 0 {
 		return fmt.Errorf("%d bytes %.20q from %s with flags %x: %w", n, got, from, m.Flags, e)
 	}
 	iovs[7].Base = &memory[len(memory)-2*page] // among them one that can only be read
@@ -179,10 +181,10 @@ func eventuallyReady(s int) bool {
 // TestReceiveInPieces: a datagram comes to where the command wants it, and nowhere else.
 func TestReceiveInPieces(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p := newPlace(t)
 	env := []string{probeVar + "=udp-pieces"}
-	if r := p.do(t, confiner(t, p.policy(), missing{}), env, exe); r.err != nil {
+	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), env, exe); r.err != nil {
 		t.Error(r.err, r.out)
 	}
 	if r := p.do(t, nil, env, exe); r.err != nil {

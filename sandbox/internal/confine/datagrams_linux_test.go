@@ -16,6 +16,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -56,7 +58,7 @@ func echoDatagrams() error {
 }
 
 func echo(conn *net.UDPConn) {
-	b := make([]byte, maxUDP)
+	b := make([]byte, broker.MaxUDP)
 	for i := 0; ; i++ {
 		var n int
 		var from netip.AddrPort
@@ -118,7 +120,7 @@ func askConnected(at netip.AddrPort, family string) error {
 	if conn.RemoteAddr().String() != at.String() || !local.Addr().IsLoopback() || local.Port() == 0 {
 		return fmt.Errorf("%s is connected to %s, not %s", local, conn.RemoteAddr(), at)
 	}
-	b := make([]byte, maxUDP)
+	b := make([]byte, broker.MaxUDP)
 	for _, text := range []string{"hello", strings.Repeat("x", 60000), "again"} {
 		if _, err := conn.Write([]byte(text)); err != nil {
 			return err
@@ -187,7 +189,7 @@ func askRaw(at netip.AddrPort) error {
 	}
 	_, _, err = unix.Recvfrom(s, b, unix.MSG_DONTWAIT)
 	return errors.Join(wantErrno("nothing is left", err, unix.EAGAIN),
-		wantErrno("too much", unix.Sendto(s, make([]byte, maxUDP+1), 0, to), unix.EMSGSIZE),
+		wantErrno("too much", unix.Sendto(s, make([]byte, broker.MaxUDP+1), 0, to), unix.EMSGSIZE),
 		wantErrno("a second address", unix.Bind(s, &unix.SockaddrInet4{}), unix.EINVAL))
 }
 
@@ -214,7 +216,7 @@ func askMessages(at netip.AddrPort) error {
 		size uint32
 		_    [4]byte
 	}
-	name := inetAddress(unix.AF_INET, at)
+	name := broker.InetAddress(unix.AF_INET, at)
 	parts := [2][2]string{{"on", "e"}, {"t", "wo"}}
 	var sends [2]one
 	var iovs [2][2]unix.Iovec
@@ -239,7 +241,7 @@ func askMessages(at netip.AddrPort) error {
 		iov.SetLen(len(b))
 		m := one{Msghdr: unix.Msghdr{Name: &from[0], Namelen: 16, Iov: &iov, Iovlen: 1}}
 		n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s), uintptr(unsafe.Pointer(&m)), 1, 0, 0, 0)
-		sender, _ := parseInet(from[:])
+		sender, _ := broker.ParseInet(from[:])
 		if e != 0 || n != 1 || sender != at || m.Namelen != 16 {
 			return fmt.Errorf("%d messages from %s: %w", n, sender, e)
 		}
@@ -324,28 +326,28 @@ func greetEcho() error {
 // loopback in both mechanisms, as they would outside.
 func TestDatagramsOfTheSession(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	serve := probeVar + "=udp-echo " + exe + " >echo.log 2>&1 & "
 	ask := []string{probeVar + "=udp-ask"}
-	tiers := map[string]missing{"threads": {}, "threads, no duplicates": {getFD: true}, "threads, landlock 1": {landlockAbove: 1}}
+	tiers := map[string]kernel.Missing{"threads": {}, "threads, no duplicates": {GetFD: true}, "threads, landlock 1": {LandlockAbove: 1}}
 	for name, without := range tiers {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), without)
 			p.sh(t, c, serve)
 			r := p.do(t, c, ask, exe)
-			must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
+			Must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
 			if r.err != nil {
 				log, _ := os.ReadFile(filepath.Join(p.ws, "echo.log"))
 				t.Error(r.err, r.out, string(log), r.domain.Refusals())
 			}
-			eventually(t, "the domains end", func() bool { return len(c.live()) == 0 })
-			eventually(t, "sockets are kept", func() bool { return c.lookups.none() && countLookups(c.lookups) == 0 && len(c.lookups.ports) == 0 })
+			eventually(t, "the domains end", func() bool { return len(c.Live()) == 0 })
+			eventually(t, "sockets are kept", func() bool { return c.Lookups.None() && countLookups(c.Lookups) == 0 && len(c.Lookups.Ports) == 0 })
 		})
 	}
 	t.Run("behind a gate", func(t *testing.T) {
 		p := newPlace(t)
-		c, _ := gated(t, p, "one.example", &book{}, missing{})
+		c, _ := gated(t, p, "one.example", &book{}, kernel.Missing{})
 		p.sh(t, c, serve)
 		if r := p.do(t, c, ask, exe); r.err != nil {
 			t.Error(r.err, r.out, r.domain.Refusals())
@@ -355,7 +357,7 @@ func TestDatagramsOfTheSession(t *testing.T) {
 		p := newPlace(t)
 		i := p.isolator(t, true)
 		_, served := p.begin(t, i, []string{probeVar + "=udp-echo"}, exe)
-		defer func() { must(t, served.Kill()); <-served.Done() }()
+		defer func() { Must(t, served.Kill()); <-served.Done() }()
 		if out, status := p.in(t, i, ask, exe); status.ExitStatus() != 0 {
 			t.Error(out)
 		}
@@ -364,10 +366,10 @@ func TestDatagramsOfTheSession(t *testing.T) {
 		p := newPlace(t)
 		echo := exec.Command(exe)
 		echo.Dir, echo.Env = p.ws, append(os.Environ(), probeVar+"=udp-echo")
-		must(t, echo.Start())
+		Must(t, echo.Start())
 		defer func() {
-			must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
-			must(t, echo.Wait())
+			Must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
+			Must(t, echo.Wait())
 		}()
 		if r := p.do(t, nil, ask, exe); r.err != nil {
 			t.Error(r.err, r.out)
@@ -459,8 +461,8 @@ func swapAddresses(at netip.AddrPort) error {
 		return err
 	}
 	defer own.Close()
-	mine := inetAddress(unix.AF_INET, netip.MustParseAddrPort(own.LocalAddr().String()))
-	theirs, name := inetAddress(unix.AF_INET, at), inetAddress(unix.AF_INET, at)
+	mine := broker.InetAddress(unix.AF_INET, netip.MustParseAddrPort(own.LocalAddr().String()))
+	theirs, name := broker.InetAddress(unix.AF_INET, at), broker.InetAddress(unix.AF_INET, at)
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -493,9 +495,9 @@ func swapAddresses(at netip.AddrPort) error {
 // on loopback or at another of its addresses, nor to another session.
 func TestDatagramsStayInside(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	service, err := net.ListenUDP("udp", &net.UDPAddr{})
-	must(t, err)
+	Must(t, err)
 	defer service.Close()
 	heard := make(chan string, 100000)
 	go func() {
@@ -524,7 +526,7 @@ func TestDatagramsStayInside(t *testing.T) {
 			case <-time.After(200 * time.Millisecond):
 			}
 		}
-		for name, without := range map[string]missing{"threads": {}, "threads, no duplicates": {getFD: true}} {
+		for name, without := range map[string]kernel.Missing{"threads": {}, "threads, no duplicates": {GetFD: true}} {
 			t.Run(name+" "+at.String(), func(t *testing.T) {
 				p := newPlace(t)
 				r := p.do(t, confiner(t, p.policy(), without), env, exe)
@@ -552,11 +554,11 @@ func TestDatagramsStayInside(t *testing.T) {
 	}
 	t.Run("another session", func(t *testing.T) {
 		p := newPlace(t)
-		c := confiner(t, p.policy(), missing{})
+		c := confiner(t, p.policy(), kernel.Missing{})
 		p.sh(t, c, probeVar+"=udp-echo "+exe+" >echo.log 2>&1 &")
 		greet := []string{probeVar + "=udp-greet"}
 		eventually(t, "the echo does not answer its own session", func() bool { return p.do(t, c, greet, exe).err == nil })
-		if r := p.do(t, confiner(t, p.policy(), missing{}), greet, exe); r.err == nil {
+		if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), greet, exe); r.err == nil {
 			t.Error("it answers another session")
 		}
 	})
@@ -602,11 +604,11 @@ func btoi(b bool) int {
 // TestDatagramPairs: such a pair works in both mechanisms, and stays one.
 func TestDatagramPairs(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p := newPlace(t)
 	outside := filepath.Join(p.outside, "service")
 	service, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: outside, Net: "unixgram"})
-	must(t, err)
+	Must(t, err)
 	defer service.Close()
 	env := []string{probeVar + "=pairs", "PROBE_DGRAM=" + outside}
 	quiet := func() {
@@ -616,7 +618,7 @@ func TestDatagramPairs(t *testing.T) {
 			t.Errorf("the service hears %d bytes", n)
 		}
 	}
-	for _, without := range []missing{{}, {getFD: true}} {
+	for _, without := range []kernel.Missing{{}, {GetFD: true}} {
 		if r := p.do(t, confiner(t, p.policy(), without), env, exe); r.err != nil {
 			t.Error(r.err, r.out)
 		}

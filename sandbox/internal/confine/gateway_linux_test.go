@@ -18,16 +18,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/gateway"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
 // Set before the stage begins, which is in init.
 var _ = func() bool {
 	if os.Getenv(noSixVar) != "" {
-		openSix = func() (int, error) { return -1, unix.EAFNOSUPPORT }
+		gateway.OpenSix = func() (int, error) { return -1, unix.EAFNOSUPPORT }
 	}
 	if kind := os.Getenv(wayKindVar); kind != "" {
-		wayKind = kind
+		gateway.WayKind = kind
 	}
 	return true
 }()
@@ -39,9 +41,9 @@ const (
 
 // withStage has the stage run with this in its environment.
 func withStage(t *testing.T, env string) {
-	real := stageEnv
-	stageEnv = append(slices.Clone(stageEnv), env)
-	t.Cleanup(func() { stageEnv = real })
+	real := namespaces.StageEnv
+	namespaces.StageEnv = append(slices.Clone(namespaces.StageEnv), env)
+	t.Cleanup(func() { namespaces.StageEnv = real })
 }
 
 // An internet is the internet outside of a session, in which every address is a server that
@@ -102,34 +104,34 @@ func (o *internet) LookupNetIP(ctx context.Context, by, host string) ([]netip.Ad
 }
 
 // gated is an isolator with a gate of these rules into the internet internet.
-func (p place) gated(t testing.TB, o *internet, rules string) (*Isolator, *network.Gate) {
+func (p place) gated(t testing.TB, o *internet, rules string) (*namespaces.Isolator, *network.Gate) {
 	t.Helper()
 	parsed, err := network.Parse(rules)
-	must(t, err)
+	Must(t, err)
 	gate := network.NewGate(network.Config{Rules: parsed, Resolver: o, Dial: o.dial})
-	i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Gate: gate})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Gate: gate})
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { gate.Close(); must(t, i.Close()) })
+	t.Cleanup(func() { gate.Close(); Must(t, i.Close()) })
 	return i, gate
 }
 
 // wantVisits makes a command go to the places and compares how it went.
-func (p place) wantVisits(t *testing.T, i *Isolator, want [][2]string) {
+func (p place) wantVisits(t *testing.T, i *namespaces.Isolator, want [][2]string) {
 	t.Helper()
 	var list, wanted []string
 	for _, w := range want {
 		list, wanted = append(list, w[0]), append(wanted, w[0]+": "+w[1])
 	}
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	out, c := p.begin(t, i, []string{visitsVar + "=" + strings.Join(list, "\n")}, exe)
 	var got []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		got = append(got, lines.Text())
 	}
-	must(t, c.Kill())
+	Must(t, c.Kill())
 	<-c.Done()
 	for n, w := range wanted {
 		if n >= len(got) || got[n] != w {
@@ -173,7 +175,7 @@ func TestGateway(t *testing.T) {
 		{"served [::1]:5432", "mine"},
 		{"fds all", "[]"},
 	})
-	if kept, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.keeper.pid)); err == nil && len(kept) != 1 {
+	if kept, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.Keeper.Pid)); err == nil && len(kept) != 1 {
 		t.Errorf("the keeper has %v open", kept)
 	}
 	o.mu.Lock()
@@ -245,7 +247,7 @@ func TestGatewayCannotBeMade(t *testing.T) {
 	withStage(t, wayKindVar+"=nothing")
 	gate := network.NewGate(network.Config{})
 	defer gate.Close()
-	i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
 	if err == nil {
 		i.Close()
 		t.Fatal("it was made")
@@ -278,10 +280,10 @@ func TestNameServer(t *testing.T) {
 			t.Errorf("the C library: %q", out)
 		}
 	}
-	if out, _ := p.inSh(t, i, "grep -c . "+resolvConf+"; grep ^nameserver "+resolvConf+"; (echo > "+resolvConf+") 2>/dev/null || echo kept; ls -A / | grep resolv"); !strings.HasSuffix(out, "nameserver 192.0.0.1\nkept\n") {
+	if out, _ := p.inSh(t, i, "grep -c . "+namespaces.ResolvConf+"; grep ^nameserver "+namespaces.ResolvConf+"; (echo > "+namespaces.ResolvConf+") 2>/dev/null || echo kept; ls -A / | grep resolv"); !strings.HasSuffix(out, "nameserver 192.0.0.1\nkept\n") {
 		t.Errorf("%q", out)
 	}
-	text := nameServers("# mine\nnameserver 127.0.0.53\noptions edns0 trust-ad\nsearch corp.example")
+	text := gateway.NameServers("# mine\nnameserver 127.0.0.53\noptions edns0 trust-ad\nsearch corp.example")
 	if want := "options edns0 trust-ad\nsearch corp.example\nnameserver 192.0.0.1\n"; text != want {
 		t.Errorf("%q", text)
 	}
@@ -292,7 +294,7 @@ func TestGatewayEnds(t *testing.T) {
 	p := newPlace(t)
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
-		must(t, err)
+		Must(t, err)
 		return len(entries)
 	}
 	p.gated(t, &internet{}, "203.0.113.7:443")
@@ -301,19 +303,19 @@ func TestGatewayEnds(t *testing.T) {
 	for range 6 {
 		var once sync.Once
 		parsed, err := network.Parse("203.0.113.7:443,203.0.113.8:*")
-		must(t, err)
+		Must(t, err)
 		gate := network.NewGate(network.Config{Rules: parsed, Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 			once.Do(func() { hung <- struct{}{} })
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
-		i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
-		must(t, err)
+		i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
+		Must(t, err)
 		exe, err := os.Executable()
-		must(t, err)
+		Must(t, err)
 		out, c := p.begin(t, i, []string{visitsVar + "=patient 203.0.113.8:7777"}, exe)
 		<-hung
-		must(t, i.Close())
+		Must(t, i.Close())
 		gate.Close()
 		<-c.Done()
 		out.Close()

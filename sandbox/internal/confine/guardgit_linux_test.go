@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 )
 
@@ -108,19 +110,19 @@ git -C sub commit -q --allow-empty -m s && git -C sub log --oneline | wc -l`)
 // TestGitDataNeedsLandlock: where nothing keeps links out of a place of git's, all
 // of it is read only.
 func TestGitDataNeedsLandlock(t *testing.T) {
-	if landlockABI() == 0 {
+	if kernel.LandlockABI() == 0 {
 		t.Skip("no Landlock")
 	}
 	newPlace(t).isolator(t, false)
-	for _, abi := range []int{0, landlockABI()} {
+	for _, abi := range []int{0, kernel.LandlockABI()} {
 		p := newPlace(t)
 		pinned := p.policy().Pin()
 		t.Cleanup(pinned.Close)
 		with, release := pinned.With(nil, []string{p.outside}, "git's")
 		t.Cleanup(release)
 		with.OfGit(map[string]policy.Kind{p.outside: policy.GitData})
-		i, err := newIsolator(Isolation{Policy: with, Workspace: p.ws}, features{Landlock: abi})
-		must(t, err)
+		i, err := namespaces.NewWith(namespaces.Isolation{Policy: with, Workspace: p.ws}, kernel.Features{Landlock: abi})
+		Must(t, err)
 		t.Cleanup(func() { i.Close() })
 		if out, status := p.inSh(t, i, "touch "+p.outside+"/f"); (status == 0) != (abi > 0) {
 			t.Errorf("abi %d: a file: %v %s", abi, status, out)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +39,7 @@ func queueSignal(nr uintptr, tid int) error {
 }
 
 func threadPidfd(_, tid int) error {
-	fd, err := unix.PidfdOpen(tid, pidfdThread)
+	fd, err := unix.PidfdOpen(tid, seccomp.PidfdThread)
 	if err != nil {
 		return err
 	}
@@ -87,15 +89,15 @@ func attackAll() error {
 func TestServerThreadIsOutOfReach(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	must(t, err)
-	c := confiner(t, p.policy(), missing{})
+	Must(t, err)
+	c := confiner(t, p.policy(), kernel.Missing{})
 	attacker := func(target int) *exec.Cmd {
 		cmd := exec.Command(exe)
 		cmd.Env = append(os.Environ(), probeVar+"=attack", fmt.Sprintf("PROBE_TARGET=%d", target))
 		return cmd
 	}
 	free, err := attacker(bystander(t, "")).CombinedOutput()
-	must(t, err)
+	Must(t, err)
 	for name := range attacks {
 		if !strings.Contains(string(free), "worked: "+name+"\n") {
 			t.Logf("unconfined, %s does not work here either", name)
@@ -109,7 +111,7 @@ func TestServerThreadIsOutOfReach(t *testing.T) {
 		caged, err = attacker(os.Getpid()).CombinedOutput()
 		return 1 << 30, err
 	})
-	must(t, err)
+	Must(t, err)
 	waitDone(t, d)
 	for line := range strings.Lines(string(caged)) {
 		// F_SETOWN accepts anybody; whom the kernel then signals is the scope's
@@ -124,17 +126,17 @@ func TestServerThreadIsOutOfReach(t *testing.T) {
 // not reach commands once Harden ran.
 func TestInheritedDescriptors(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	fd, err := unix.Open(filepath.Join(p.outside, "secret"), unix.O_RDONLY, 0)
-	must(t, err)
+	Must(t, err)
 	defer unix.Close(fd)
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	env := []string{probeVar + "=inherited", fmt.Sprintf("PROBE_FD=%d", fd)}
 	if r := p.do(t, c, env, exe); r.err != nil {
 		t.Fatalf("the descriptor is not inherited, so it proves nothing: %v %s", r.err, r.out)
 	}
-	must(t, Harden())
+	Must(t, kernel.Harden())
 	if r := p.do(t, c, env, exe); r.err == nil {
 		t.Error("the command read through it")
 	}
@@ -162,14 +164,14 @@ func TestForeignArchitecture(t *testing.T) {
 	}
 	p := newPlace(t)
 	src, prog := filepath.Join(p.ws, "p.c"), filepath.Join(p.ws, "p")
-	must(t, os.WriteFile(src, []byte(int80), 0o644))
+	Must(t, os.WriteFile(src, []byte(int80), 0o644))
 	if out, err := exec.Command("gcc", "-static", "-no-pie", "-o", prog, src).CombinedOutput(); err != nil {
 		t.Skipf("no compiler for it: %s", out)
 	}
 	if out, err := exec.Command(prog, "/usr/bin/env").CombinedOutput(); err != nil {
 		t.Skipf("this kernel has no such door: %s", out)
 	}
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	if r := p.do(t, c, nil, prog, "/usr/bin/env"); r.err == nil || strings.TrimSpace(r.out) != "-38" {
 		t.Errorf("got %v %s, want ENOSYS", r.err, r.out)
 	}
@@ -182,15 +184,15 @@ func TestPlainUser(t *testing.T) {
 	}
 	const nobody = 65534
 	dir, err := os.MkdirTemp("", "confine-user-*")
-	must(t, err)
+	Must(t, err)
 	defer os.RemoveAll(dir)
-	must(t, os.Chown(dir, nobody, nobody))
+	Must(t, os.Chown(dir, nobody, nobody))
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	bin, err := os.ReadFile(exe)
-	must(t, err)
+	Must(t, err)
 	copied := filepath.Join(dir, "confine.test")
-	must(t, os.WriteFile(copied, bin, 0o755))
+	Must(t, os.WriteFile(copied, bin, 0o755))
 	cmd := exec.Command(copied, "-test.v", "-test.short", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile|TestCell")
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 	cmd.Dir = dir

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,7 +54,7 @@ func receiveForEver(started chan<- error) {
 		err = unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	}
 	started <- err
-	_ = ignoringEINTR(func() error { _, _, err := unix.Recvfrom(s, make([]byte, 9), 0); return err })
+	_ = kernel.IgnoringEINTR(func() error { _, _, err := unix.Recvfrom(s, make([]byte, 9), 0); return err })
 }
 
 // connectForEver connects to a socket that has no room for one more.
@@ -75,7 +77,7 @@ func connectForEver(started chan<- error) {
 		err = nil
 	}
 	started <- err
-	_ = ignoringEINTR(func() error { _, err := dial(0); return err })
+	_ = kernel.IgnoringEINTR(func() error { _, err := dial(0); return err })
 }
 
 // alarmed is a program of one thread, which hears a signal while it waits for a datagram:
@@ -101,9 +103,9 @@ got = s.recvfrom(9)[0].decode(); os.wait(); print(got)
 // that the broker makes for it.
 func TestSignalsReachWhoWaits(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p := newPlace(t)
-	mechanisms := map[string]*Confiner{"threads": confiner(t, p.policy(), missing{}), "outside": nil}
+	mechanisms := map[string]*threads.Confiner{"threads": confiner(t, p.policy(), kernel.Missing{}), "outside": nil}
 	for name, c := range mechanisms {
 		for _, probe := range []string{"signal-receive", "signal-connect"} {
 			_ = os.Remove(p.ws + "/full.sock")

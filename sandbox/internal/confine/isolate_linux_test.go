@@ -15,54 +15,57 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/selftest"
 	"golang.org/x/sys/unix"
 )
 
 // isolator is one for the place, with Landlock on top or without, or the test is skipped.
-func (p place) isolator(t testing.TB, landlock bool) *Isolator {
+func (p place) isolator(t testing.TB, landlock bool) *namespaces.Isolator {
 	t.Helper()
-	has := features{}
+	has := kernel.Features{}
 	if landlock {
-		has.Landlock = landlockABI()
+		has.Landlock = kernel.LandlockABI()
 	}
-	i, err := newIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, has)
+	i, err := namespaces.NewWith(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, has)
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { must(t, i.Close()) })
+	t.Cleanup(func() { Must(t, i.Close()) })
 	return i
 }
 
 // in runs a program in a cell to its end and returns what it wrote.
-func (p place) in(t testing.TB, i *Isolator, env []string, argv ...string) (string, syscall.WaitStatus) {
+func (p place) in(t testing.TB, i *namespaces.Isolator, env []string, argv ...string) (string, syscall.WaitStatus) {
 	t.Helper()
 	out, c := p.begin(t, i, env, argv...)
 	text, _ := io.ReadAll(out)
 	out.Close()
 	status := c.Wait()
-	must(t, c.Kill())
+	Must(t, c.Kill())
 	<-c.Done()
 	return string(text), status
 }
 
-func (p place) begin(t testing.TB, i *Isolator, env []string, argv ...string) (*os.File, *Cell) {
+func (p place) begin(t testing.TB, i *namespaces.Isolator, env []string, argv ...string) (*os.File, *namespaces.Cell) {
 	t.Helper()
 	out, write, err := os.Pipe()
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { out.Close() })
 	defer write.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	must(t, err)
+	Must(t, err)
 	defer null.Close()
 	tmp := filepath.Join(p.ws, ".tmp")
-	c, err := i.Start(Program{Path: argv[0], Argv: argv, Dir: p.ws,
+	c, err := i.Start(namespaces.Program{Path: argv[0], Argv: argv, Dir: p.ws,
 		Env:   append(os.Environ(), append([]string{"HOME=" + tmp, "TMPDIR=" + tmp}, env...)...),
 		Files: [3]uintptr{null.Fd(), write.Fd(), write.Fd()}})
-	must(t, err)
+	Must(t, err)
 	return out, c
 }
 
-func (p place) inSh(t testing.TB, i *Isolator, script string) (string, syscall.WaitStatus) {
+func (p place) inSh(t testing.TB, i *namespaces.Isolator, script string) (string, syscall.WaitStatus) {
 	t.Helper()
 	return p.in(t, i, nil, "/bin/sh", "-c", script)
 }
@@ -74,7 +77,7 @@ var harmless = map[string]bool{"mptcp": true, "posix-queue-create": true, "tcp-a
 // TestEscapeFromCell is TestEscape for namespaces, with Landlock on top and without.
 func TestEscapeFromCell(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	for _, name := range probeNames() {
 		t.Run(name, func(t *testing.T) {
 			if probeTable[name].root && os.Getuid() != 0 {
@@ -104,7 +107,7 @@ func TestEscapeFromCell(t *testing.T) {
 // of their reach.
 func TestKeeper(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p := newPlace(t)
 	i := p.isolator(t, false)
 	env := append(scene(t, p), "PROBE_VICTIM=1", "PROBE_SERVER=1")
@@ -123,10 +126,10 @@ func TestCellStatus(t *testing.T) {
 	for _, landlock := range []bool{true, false} {
 		i := newPlace(t).isolator(t, landlock)
 		s := i.Status()
-		if !s.Enforced() || !s.Kill.Proven || !s.Seccomp || s.Tier != Namespaces || (s.LandlockABI > 0) != (landlock && landlockABI() > 0) {
+		if !s.Enforced() || !s.Kill.Proven || !s.Seccomp || s.Tier != selftest.Namespaces || (s.LandlockABI > 0) != (landlock && kernel.LandlockABI() > 0) {
 			t.Errorf("%+v", s)
 		}
-		must(t, i.SelfTest())
+		Must(t, i.SelfTest())
 	}
 }
 
@@ -155,10 +158,10 @@ func TestOpenNetworkIsProvenWithScopesOnly(t *testing.T) {
 	policy := p.policy()
 	policy.Network = true
 	for abi, want := range map[int]bool{0: false, 5: false, 6: true} {
-		if abi > landlockABI() {
+		if abi > kernel.LandlockABI() {
 			continue
 		}
-		i, err := newIsolator(Isolation{Policy: policy, Workspace: p.ws}, features{Landlock: abi})
+		i, err := namespaces.NewWith(namespaces.Isolation{Policy: policy, Workspace: p.ws}, kernel.Features{Landlock: abi})
 		if err != nil {
 			t.Skip(err)
 		}
@@ -173,19 +176,19 @@ func TestOpenNetworkIsProvenWithScopesOnly(t *testing.T) {
 func TestCellView(t *testing.T) {
 	t.Run("as it is here", testCellView)
 	t.Run("without mount_setattr", func(t *testing.T) {
-		real := stageEnv
-		stageEnv = append(slices.Clone(stageEnv), oldMountsVar+"=1")
-		defer func() { stageEnv = real }()
+		real := namespaces.StageEnv
+		namespaces.StageEnv = append(slices.Clone(namespaces.StageEnv), oldMountsVar+"=1")
+		defer func() { namespaces.StageEnv = real }()
 		testCellView(t)
 	})
 }
 
 func testCellView(t *testing.T) {
 	p := newPlace(t)
-	must(t, os.MkdirAll(filepath.Join(p.ws, "Perstack/sub"), 0o755))
-	must(t, os.WriteFile(filepath.Join(p.ws, "Perstack/secret"), []byte("sesame"), 0o644))
-	must(t, os.MkdirAll(filepath.Join(p.ws, ".git/hooks"), 0o755))
-	must(t, os.WriteFile(filepath.Join(p.ws, ".git/config"), []byte("[core]\n"), 0o644))
+	Must(t, os.MkdirAll(filepath.Join(p.ws, "Perstack/sub"), 0o755))
+	Must(t, os.WriteFile(filepath.Join(p.ws, "Perstack/secret"), []byte("sesame"), 0o644))
+	Must(t, os.MkdirAll(filepath.Join(p.ws, ".git/hooks"), 0o755))
+	Must(t, os.WriteFile(filepath.Join(p.ws, ".git/config"), []byte("[core]\n"), 0o644))
 	i := p.isolator(t, false)
 	for name, tt := range map[string]struct{ script, want string }{
 		"perstack is empty":       {"ls -A Perstack | wc -l; touch Perstack/x 2>&1 | grep -o Read-only", "0\nRead-only\n"},
@@ -254,7 +257,7 @@ func TestCellsShareTheNetwork(t *testing.T) {
 import socket
 l = socket.create_server(("127.0.0.1", 8123)); print("up")
 while True: l.accept()[0].send(b"heard")`)
-	must(t, func() error { _, err := io.ReadFull(out, make([]byte, 3)); return err }())
+	Must(t, func() error { _, err := io.ReadFull(out, make([]byte, 3)); return err }())
 	client := `python3 -c 'import socket; print(socket.create_connection(("127.0.0.1", 8123)).recv(9).decode())' 2>&1 | tail -1`
 	if out, _ := p.inSh(t, mine, client); out != "heard\n" {
 		t.Errorf("the session's next command: %q", out)
@@ -262,7 +265,7 @@ while True: l.accept()[0].send(b"heard")`)
 	if out, _ := p.inSh(t, other, client); !strings.Contains(out, "refused") {
 		t.Errorf("another session: %q", out)
 	}
-	must(t, server.Kill())
+	Must(t, server.Kill())
 	<-server.Done()
 }
 
@@ -277,7 +280,7 @@ func TestCellKill(t *testing.T) {
 		if status := c.Wait(); status.Signal() != unix.SIGKILL {
 			t.Errorf("ended by %v", status)
 		}
-		must(t, os.Remove(filepath.Join(p.ws, "up")))
+		Must(t, os.Remove(filepath.Join(p.ws, "up")))
 	}
 }
 
@@ -288,17 +291,17 @@ func TestCellOutlastsKill(t *testing.T) {
 	i := p.attacked(t)
 	c := p.launch(t, i, nil, "/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 	eventually(t, "the daemons did not start", p.isUp)
-	procs, err := unix.Dup(int(i.procs))
-	must(t, err)
+	procs, err := unix.Dup(int(i.Procs))
+	Must(t, err)
 	defer unix.Close(procs)
 	empty, err := os.Open(t.TempDir())
-	must(t, err)
+	Must(t, err)
 	defer empty.Close()
-	must(t, unix.Dup3(int(empty.Fd()), int(i.procs), unix.O_CLOEXEC))
-	if err := c.Kill(); err != errLives {
+	Must(t, unix.Dup3(int(empty.Fd()), int(i.Procs), unix.O_CLOEXEC))
+	if err := c.Kill(); err != namespaces.ErrLives {
 		t.Errorf("it is said to be killed: %v", err)
 	}
-	must(t, unix.Dup3(procs, int(i.procs), unix.O_CLOEXEC))
+	Must(t, unix.Dup3(procs, int(i.Procs), unix.O_CLOEXEC))
 	within(t, "Done", func() { <-c.Done() })
 	if left := p.living(); len(left) > 0 {
 		t.Errorf("%v survived", left)
@@ -310,16 +313,16 @@ func TestCellsLeaveNothing(t *testing.T) {
 	p := newPlace(t)
 	count := func() (fds, mounts int) {
 		entries, err := os.ReadDir("/proc/self/fd")
-		must(t, err)
+		Must(t, err)
 		text, err := os.ReadFile("/proc/self/mountinfo")
-		must(t, err)
+		Must(t, err)
 		return len(entries), strings.Count(string(text), p.ws)
 	}
 	p.isolator(t, true)
 	fds, mounts := count()
 	for range 3 {
-		i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws})
-		must(t, err)
+		i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws})
+		Must(t, err)
 		var all sync.WaitGroup
 		for n := range 100 {
 			all.Go(func() {
@@ -331,9 +334,9 @@ func TestCellsLeaveNothing(t *testing.T) {
 		out, c := p.begin(t, i, nil, "/bin/sleep", "1000")
 		out.Close()
 		all.Wait()
-		must(t, i.Close())
+		Must(t, i.Close())
 		<-c.Done()
-		if _, err := i.Start(Program{}); err == nil {
+		if _, err := i.Start(namespaces.Program{}); err == nil {
 			t.Error("it is closed")
 		}
 	}
@@ -350,8 +353,8 @@ func TestCellStartErrors(t *testing.T) {
 	p := newPlace(t)
 	i := p.isolator(t, true)
 	script := filepath.Join(p.ws, "script")
-	must(t, os.WriteFile(script, []byte("#!/no/such\n"), 0o755))
-	must(t, os.WriteFile(filepath.Join(p.ws, "data"), []byte("\x00\x01"), 0o755))
+	Must(t, os.WriteFile(script, []byte("#!/no/such\n"), 0o755))
+	Must(t, os.WriteFile(filepath.Join(p.ws, "data"), []byte("\x00\x01"), 0o755))
 	for name, tt := range map[string]struct {
 		path, dir string
 		want      error
@@ -364,13 +367,13 @@ func TestCellStartErrors(t *testing.T) {
 		"no directory":   {"/bin/true", p.outside, unix.ENOENT},
 		"NUL":            {"/bin/tr\x00ue", p.ws, unix.EINVAL},
 	} {
-		c, err := i.Start(Program{Path: tt.path, Argv: []string{"x"}, Dir: tt.dir, Files: [3]uintptr{0, 1, 2}})
+		c, err := i.Start(namespaces.Program{Path: tt.path, Argv: []string{"x"}, Dir: tt.dir, Files: [3]uintptr{0, 1, 2}})
 		if c != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	eventually(t, "processes are left", func() bool { // the stage may still be about to end
-		left, err := i.procs.list()
+		left, err := i.Procs.List()
 		return len(left) == 0 && err == nil
 	})
 }

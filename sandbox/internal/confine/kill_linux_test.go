@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -64,9 +66,9 @@ func (p place) awaitDaemons(t *testing.T) {
 func TestKillLeavesNobody(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		without missing
+		without kernel.Missing
 		rounds  int
-	}{{"scope", missing{}, 25}, {"descent", missing{landlockAbove: 5}, 5}, {"no broker", missing{broker: true}, 3}} {
+	}{{"scope", kernel.Missing{}, 25}, {"descent", kernel.Missing{LandlockAbove: 5}, 5}, {"no broker", kernel.Missing{Broker: true}, 3}} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), tt.without)
@@ -76,14 +78,14 @@ func TestKillLeavesNobody(t *testing.T) {
 			for range tt.rounds {
 				cmd := exec.Command("/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 				cmd.Dir = p.ws
-				d, err := c.Start(starting(cmd))
-				must(t, err)
+				d, err := c.Start(Starting(cmd))
+				Must(t, err)
 				p.awaitDaemons(t)
-				must(t, d.Kill())
+				Must(t, d.Kill())
 				_ = wait(cmd)
 				waitDone(t, d)
 				eventually(t, "processes survived", func() bool { return len(p.living()) == 0 })
-				must(t, os.Remove(filepath.Join(p.ws, "up")))
+				Must(t, os.Remove(filepath.Join(p.ws, "up")))
 			}
 		})
 	}
@@ -92,14 +94,14 @@ func TestKillLeavesNobody(t *testing.T) {
 // TestGroupKillIsNotEnough proves that the daemons above are hard to kill.
 func TestGroupKillIsNotEnough(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	cmd := exec.Command("/bin/sh", "-c", daemons+"sleep 1005")
 	cmd.Dir = p.ws
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-	d, err := c.Start(starting(cmd))
-	must(t, err)
+	d, err := c.Start(Starting(cmd))
+	Must(t, err)
 	time.Sleep(100 * time.Millisecond)
-	must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
+	Must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
 	_ = wait(cmd)
 	time.Sleep(50 * time.Millisecond)
 	if len(p.living()) == 0 {
@@ -108,19 +110,19 @@ func TestGroupKillIsNotEnough(t *testing.T) {
 	if !d.Alive() {
 		t.Error("the domain does not know of its survivors")
 	}
-	must(t, d.Kill())
+	Must(t, d.Kill())
 	waitDone(t, d)
 }
 
 func TestSignalReachesTheDomainOnly(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	one, two := exec.Command("sleep", "1000"), exec.Command("sleep", "1000")
-	a, err := c.Start(starting(one))
-	must(t, err)
-	b, err := c.Start(starting(two))
-	must(t, err)
-	must(t, a.Signal(unix.SIGTERM))
+	a, err := c.Start(Starting(one))
+	Must(t, err)
+	b, err := c.Start(Starting(two))
+	Must(t, err)
+	Must(t, a.Signal(unix.SIGTERM))
 	if err := wait(one); err == nil {
 		t.Error("the command was not signalled")
 	}
@@ -128,7 +130,7 @@ func TestSignalReachesTheDomainOnly(t *testing.T) {
 	if !b.Alive() || unix.Kill(two.Process.Pid, 0) != nil {
 		t.Error("another command was")
 	}
-	must(t, b.Kill())
+	Must(t, b.Kill())
 	_ = wait(two)
 }
 
@@ -141,14 +143,14 @@ func beServer(dir string) {
 	if os.Getenv(isolatingVar) != "" {
 		beIsolatingServer(p)
 	}
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	cmd := exec.Command("/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 	cmd.Dir = dir
-	if _, err := c.Start(starting(cmd)); err != nil {
+	if _, err := c.Start(Starting(cmd)); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
@@ -190,18 +192,18 @@ func kin(server int, is func(pid int) bool) (pids []int) {
 
 // TestServerKilled: the processes of a server that dies by SIGKILL die with it.
 func TestServerKilled(t *testing.T) {
-	if !probe().scoped() {
+	if !kernel.Probe().Scoped() {
 		t.Skip("signals are not scoped: the watchdog of package sandbox ends what it finds, see e2e/kernels")
 	}
 	for name, victims := range ends {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
-			must(t, err)
+			Must(t, err)
 			server := exec.Command(exe)
 			server.Env = append(os.Environ(), serverVar+"="+p.ws)
 			server.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-			must(t, server.Start())
+			Must(t, server.Start())
 			p.awaitDaemons(t)
 			for _, pid := range victims(server.Process.Pid) {
 				_ = unix.Kill(pid, unix.SIGKILL) // some may have ended with it
@@ -216,7 +218,7 @@ func TestServerKilled(t *testing.T) {
 // them, and neither the server nor what watches over them.
 func TestCommandsGoFirst(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	own := score(t, os.Getpid())
 	var all sync.WaitGroup
 	for range 20 {
@@ -243,12 +245,12 @@ func TestCommandsGoFirst(t *testing.T) {
 	}
 }
 
-func isWatcher(pid int) bool { return proc.Name(pid) == watcherName }
+func isWatcher(pid int) bool { return proc.Name(pid) == threads.WatcherName }
 
 func score(t *testing.T, pid int) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
-	must(t, err)
+	Must(t, err)
 	return strings.TrimSpace(string(text))
 }
 
@@ -256,7 +258,7 @@ func score(t *testing.T, pid int) string {
 // can be signalled by a later command, and ends the domain when it ends.
 func TestSurvivors(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	first := p.sh(t, c, `(setsid sh -c 'echo $$ > pid; while :; do sleep 0.01; chmod 600 pid || exit; done' &) ; sleep 0.3; exit 0`)
 	if first.err != nil && first.err != exec.ErrWaitDelay {
 		t.Fatal(first.err, first.out)
@@ -276,8 +278,8 @@ func TestSurvivors(t *testing.T) {
 func TestPidfdSignals(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	must(t, err)
-	for name, without := range map[string]missing{"here": {}, "landlock 5": {landlockAbove: 5}} {
+	Must(t, err)
+	for name, without := range map[string]kernel.Missing{"here": {}, "landlock 5": {LandlockAbove: 5}} {
 		if r := p.do(t, confiner(t, p.policy(), without), []string{probeVar + "=pidfd-own"}, exe); r.err != nil {
 			t.Errorf("%s: %v %s", name, r.err, r.out)
 		}
@@ -286,16 +288,16 @@ func TestPidfdSignals(t *testing.T) {
 
 func TestCloseKillsAll(t *testing.T) {
 	p := newPlace(t)
-	c, err := New(p.policy(), Options{})
-	must(t, err)
+	c, err := threads.New(p.policy(), threads.Options{})
+	Must(t, err)
 	r := p.sh(t, c, daemons+"exit 0")
 	if len(p.living()) == 0 {
 		t.Fatal("nothing to kill")
 	}
-	must(t, c.Close())
+	Must(t, c.Close())
 	waitDone(t, r.domain)
 	eventually(t, "processes survived", func() bool { return len(p.living()) == 0 })
-	if _, err := c.Start(starting(exec.Command("true"))); err == nil {
+	if _, err := c.Start(Starting(exec.Command("true"))); err == nil {
 		t.Error("a closed confiner starts commands")
 	}
 }
@@ -303,9 +305,9 @@ func TestCloseKillsAll(t *testing.T) {
 // TestOrphansAreReaped: processes whose parents ended leave no zombies behind.
 func TestOrphansAreReaped(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	r := p.sh(t, c, `(setsid sh -c 'sleep 0.1' &); exit 0`)
-	must(t, r.err)
+	Must(t, r.err)
 	waitDone(t, r.domain)
 	eventually(t, "a zombie stayed", func() bool { return countChildren(true) == 0 })
 }
@@ -323,7 +325,7 @@ func countChildren(zombies bool) (n int) {
 func confinedThreads(t *testing.T) (n int) {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
-	must(t, err)
+	Must(t, err)
 	free := proc.StatusField(os.Getpid(), "Seccomp_filters")
 	for _, task := range tasks {
 		tid, _ := strconv.Atoi(task.Name())
@@ -337,7 +339,7 @@ func confinedThreads(t *testing.T) (n int) {
 func openFDs(t *testing.T) int {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	Must(t, err)
 	return len(fds)
 }
 
@@ -345,13 +347,13 @@ func openFDs(t *testing.T) int {
 // stayed behind.
 func TestThousands(t *testing.T) {
 	p := newPlace(t)
-	warm, err := New(p.policy(), Options{})
-	must(t, err)
-	must(t, runIn(warm, exec.Command("/bin/true"))) // the runtime opens its own descriptors once
-	must(t, warm.Close())
+	warm, err := threads.New(p.policy(), threads.Options{})
+	Must(t, err)
+	Must(t, runIn(warm, exec.Command("/bin/true"))) // the runtime opens its own descriptors once
+	Must(t, warm.Close())
 	before := openFDs(t)
-	c, err := New(p.policy(), Options{})
-	must(t, err)
+	c, err := threads.New(p.policy(), threads.Options{})
+	Must(t, err)
 	const workers, each = 100, 30
 	errs := make(chan error, workers)
 	for range workers {
@@ -366,11 +368,11 @@ func TestThousands(t *testing.T) {
 		}()
 	}
 	for range workers {
-		must(t, <-errs)
+		Must(t, <-errs)
 	}
-	eventually(t, "domains stayed", func() bool { return len(c.live()) == 0 })
+	eventually(t, "domains stayed", func() bool { return len(c.Live()) == 0 })
 	eventually(t, "no spare thread is confined: the count below proves nothing", func() bool { return confinedThreads(t) > 0 })
-	must(t, c.Close())
+	Must(t, c.Close())
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
 	eventually(t, "descriptors leaked", func() bool { return openFDs(t) <= before })
 	eventually(t, "children stayed", func() bool { return countChildren(false) == 0 })

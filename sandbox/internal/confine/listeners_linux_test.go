@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,28 +101,28 @@ func TestNobodysPortIsUsurped(t *testing.T) {
 			t.Fatalf("unconfined the port cannot be had either: %s", out)
 		}
 		p = newPlace(t)
-		if got, out := p.usurped(t, confiner(t, p.policy(), missing{}), early); got || !strings.Contains(out, unix.EADDRINUSE.Error()) {
+		if got, out := p.usurped(t, confiner(t, p.policy(), kernel.Missing{}), early); got || !strings.Contains(out, unix.EADDRINUSE.Error()) {
 			t.Errorf("early %q: a command has got the token, or failed otherwise: %s", early, out)
 		}
 		p = newPlace(t)
-		if got, _ := p.usurped(t, confiner(t, p.policy(), missing{getFD: true}), early); got {
+		if got, _ := p.usurped(t, confiner(t, p.policy(), kernel.Missing{GetFD: true}), early); got {
 			t.Errorf("early %q: without duplicates a command has got the token", early)
 		}
 	}
 	p := newPlace(t)
 	exe, err := os.Executable()
-	must(t, err)
-	if r := p.do(t, confiner(t, p.policy(), missing{}), []string{probeVar + "=both"}, exe); r.err != nil {
+	Must(t, err)
+	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), []string{probeVar + "=both"}, exe); r.err != nil {
 		t.Errorf("the session's own port: %v %s", r.err, r.out)
 	}
 }
 
 // usurped runs the command beside a server, whose client then sends a token, and
 // reports whether the command has got it.
-func (p place) usurped(t *testing.T, c *Confiner, early string) (got bool, out string) {
+func (p place) usurped(t *testing.T, c *threads.Confiner, early string) (got bool, out string) {
 	t.Helper()
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	has := func(name string) bool { _, err := os.Stat(filepath.Join(p.ws, name)); return err == nil }
 	cmd := exec.Command(exe)
 	cmd.Dir = p.ws
@@ -129,10 +131,10 @@ func (p place) usurped(t *testing.T, c *Confiner, early string) (got bool, out s
 	cmd.Stdout, cmd.Stderr = &text, &text
 	start := func() (ended chan bool) {
 		if c == nil {
-			must(t, cmd.Start())
+			Must(t, cmd.Start())
 		} else {
-			_, err := c.Start(starting(cmd))
-			must(t, err)
+			_, err := c.Start(Starting(cmd))
+			Must(t, err)
 		}
 		ended = make(chan bool)
 		go func() {
@@ -151,7 +153,7 @@ func (p place) usurped(t *testing.T, c *Confiner, early string) (got bool, out s
 		ended = start()
 		eventually(t, "the command has no address", func() bool { return has("bound") })
 		port, err := os.ReadFile(filepath.Join(p.ws, "bound"))
-		must(t, err)
+		Must(t, err)
 		address = "127.0.0.1:" + string(port)
 	}
 	_, port, _ := net.SplitHostPort(serve(t, "tcp", address))
@@ -159,7 +161,7 @@ func (p place) usurped(t *testing.T, c *Confiner, early string) (got bool, out s
 	if early == "" {
 		ended = start()
 	}
-	must(t, os.WriteFile(filepath.Join(p.ws, "go"), nil, 0o644))
+	Must(t, os.WriteFile(filepath.Join(p.ws, "go"), nil, 0o644))
 	over := func() bool {
 		select {
 		case <-ended:

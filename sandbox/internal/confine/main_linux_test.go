@@ -19,7 +19,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -34,7 +37,7 @@ const probeVar = "CONFINE_TEST_PROBE"
 // Set before the stage begins, which is in init.
 var _ = func() bool {
 	if os.Getenv(oldMountsVar) != "" {
-		mountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
+		namespaces.MountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
 	}
 	return true
 }()
@@ -114,7 +117,7 @@ func withOwnNumbers(t *testing.T) bool {
 		t.Skip("only root may say which number comes next")
 	}
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, exe, "-test.v", "-test.run", "^"+t.Name()+"$")
@@ -139,13 +142,13 @@ type place struct{ ws, outside string }
 func newPlace(t testing.TB) place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c-*") // t.TempDir's names are too long for sockets
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	p := place{filepath.Join(dir, "ws"), filepath.Join(dir, "outside")}
 	for _, d := range []string{p.ws, p.outside} {
-		must(t, os.Mkdir(d, 0o755))
+		Must(t, os.Mkdir(d, 0o755))
 	}
-	must(t, os.WriteFile(filepath.Join(p.outside, "secret"), []byte("secret"), 0o644))
+	Must(t, os.WriteFile(filepath.Join(p.outside, "secret"), []byte("secret"), 0o644))
 	return p
 }
 
@@ -156,16 +159,16 @@ func (p place) policy() policy.Policy {
 	return policy.DefaultPolicy(policy.Inputs{Workspace: p.ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH"), AllowRead: []string{exe}})
 }
 
-func must(t testing.TB, err error) {
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func confiner(t testing.TB, p policy.Policy, without missing) *Confiner {
+func confiner(t testing.TB, p policy.Policy, without kernel.Missing) *threads.Confiner {
 	t.Helper()
-	c, err := newConfiner(p, Options{}, without)
+	c, err := threads.NewWithout(p, threads.Options{}, without)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -181,11 +184,11 @@ func confiner(t testing.TB, p policy.Policy, without missing) *Confiner {
 type result struct {
 	out    string
 	err    error
-	domain *Domain
+	domain *threads.Domain
 }
 
 // do runs a command confined (c may be nil: unconfined) in the workspace.
-func (p place) do(t testing.TB, c *Confiner, env []string, argv ...string) result {
+func (p place) do(t testing.TB, c *threads.Confiner, env []string, argv ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -199,14 +202,14 @@ func (p place) do(t testing.TB, c *Confiner, env []string, argv ...string) resul
 	var r result
 	if c == nil {
 		r.err = cmd.Run()
-	} else if r.domain, r.err = c.Start(starting(cmd)); r.err == nil {
+	} else if r.domain, r.err = c.Start(Starting(cmd)); r.err == nil {
 		r.err = wait(cmd)
 	}
 	r.out = out.String()
 	return r
 }
 
-func (p place) sh(t testing.TB, c *Confiner, script string) result {
+func (p place) sh(t testing.TB, c *threads.Confiner, script string) result {
 	t.Helper()
 	return p.do(t, c, nil, "/bin/sh", "-c", script)
 }
@@ -222,7 +225,7 @@ func (r result) wantRefusal(t *testing.T, what string) {
 	t.Errorf("no refusal %q in %+v", what, r.domain.Refusals())
 }
 
-func waitDone(t testing.TB, d *Domain) {
+func waitDone(t testing.TB, d *threads.Domain) {
 	t.Helper()
 	select {
 	case <-d.Done():

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -45,23 +48,23 @@ func dialByLink() error {
 func TestOwnServersAreOutOfReach(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	policy := p.policy()
 	policy.Network = true
 	tcp, err := net.Listen("tcp", ":0")
-	must(t, err)
+	Must(t, err)
 	defer tcp.Close()
 	_, port, _ := net.SplitHostPort(tcp.Addr().String())
 	file := filepath.Join(p.ws, "s.sock")
 	local, err := net.Listen("unix", file)
-	must(t, err)
+	Must(t, err)
 	defer local.Close()
-	must(t, os.Symlink("s.sock", filepath.Join(p.ws, "link.sock")))
-	must(t, os.Link(file, filepath.Join(p.ws, "hard.sock")))
+	Must(t, os.Symlink("s.sock", filepath.Join(p.ws, "link.sock")))
+	Must(t, os.Link(file, filepath.Join(p.ws, "hard.sock")))
 	targets := map[string]string{"s.sock": "unix", "link.sock": "unix", "hard.sock": "unix"}
 	hosts := []string{"127.0.0.1", "127.9.9.9", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0"}
 	addrs, err := net.InterfaceAddrs()
-	must(t, err)
+	Must(t, err)
 	for _, a := range addrs {
 		if ip := a.(*net.IPNet).IP; !ip.IsLinkLocalUnicast() {
 			hosts = append(hosts, ip.String())
@@ -73,7 +76,7 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 			targets[net.JoinHostPort(netip.AddrFrom16(ip.As16()).WithZone("lo").String(), port)] = linkNetwork
 		}
 	}
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}} {
 		c := confiner(t, policy, without)
 		reaches := func(network, address string) bool {
 			cmd := exec.Command(exe)
@@ -96,7 +99,7 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 		if len(reached) < 6 {
 			t.Errorf("%s: only %v can be reached: nothing is proven", name, reached)
 		}
-		forgetTCP, forgetUnix := Own(tcp.Addr()), Own(local.Addr())
+		forgetTCP, forgetUnix := broker.Own(tcp.Addr()), broker.Own(local.Addr())
 		for _, address := range reached {
 			if reaches(targets[address], address) {
 				t.Errorf("%s: a command connects to %s", name, address)
@@ -117,34 +120,34 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 // server's threads stay few, and nothing stays when the commands have ended.
 func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	count := func() int {
 		tasks, err := os.ReadDir("/proc/self/task")
-		must(t, err)
+		Must(t, err)
 		return len(tasks)
 	}
 	before := count()
-	var confiners []*Confiner
-	var domains []*Domain
+	var confiners []*threads.Confiner
+	var domains []*threads.Domain
 	var commands []*exec.Cmd
 	for range 6 {
 		p := newPlace(t)
-		c := confiner(t, p.policy(), missing{})
+		c := confiner(t, p.policy(), kernel.Missing{})
 		cmd := exec.Command(exe)
 		cmd.Dir = p.ws
 		cmd.Env = append(os.Environ(), probeVar+"=connects")
-		d, err := c.Start(starting(cmd))
-		must(t, err)
+		d, err := c.Start(Starting(cmd))
+		Must(t, err)
 		confiners, domains, commands = append(confiners, c), append(domains, d), append(commands, cmd)
 		eventually(t, "the command does not connect", p.isUp)
 	}
 	waits := func() (n int) {
 		for _, c := range confiners {
-			n += len(c.waits)
+			n += len(c.Waits)
 		}
 		return n
 	}
-	eventually(t, "too few connects wait: nothing is proven", func() bool { return waits() == len(confiners)*waitingConnects })
+	eventually(t, "too few connects wait: nothing is proven", func() bool { return waits() == len(confiners)*broker.WaitingConnects })
 	most := 0
 	for range 50 {
 		most = max(most, count())
@@ -154,7 +157,7 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 		t.Errorf("%d connects wait, and %d threads became %d", waits(), before, most)
 	}
 	for i, d := range domains {
-		must(t, d.Kill())
+		Must(t, d.Kill())
 		_ = wait(commands[i])
 		waitDone(t, d)
 	}
@@ -165,14 +168,14 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 // block the broker holds up its own session only, and until it ends.
 func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p, other := newPlace(t), newPlace(t)
-	c, o := confiner(t, p.policy(), missing{}), confiner(t, other.policy(), missing{})
+	c, o := confiner(t, p.policy(), kernel.Missing{}), confiner(t, other.policy(), kernel.Missing{})
 	cmd := exec.Command(exe)
 	cmd.Dir = p.ws
 	cmd.Env = append(os.Environ(), probeVar+"=hang")
-	d, err := c.Start(starting(cmd))
-	must(t, err)
+	d, err := c.Start(Starting(cmd))
+	Must(t, err)
 	stays := func(lock *sync.Mutex) bool {
 		for range 20 {
 			if lock.TryLock() {
@@ -184,8 +187,8 @@ func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 		return true
 	}
 	hung := func() bool {
-		for i := range c.sockets {
-			if stays(&c.sockets[i]) {
+		for i := range c.Sockets {
+			if stays(&c.Sockets[i]) {
 				return true
 			}
 		}
@@ -195,7 +198,7 @@ func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 	if r := other.do(t, o, []string{probeVar + "=loopback"}, exe); r.err != nil {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
-	must(t, d.Kill())
+	Must(t, d.Kill())
 	_ = wait(cmd)
 	waitDone(t, d)
 	eventually(t, "locks are held for a command that has ended", func() bool { return !hung() })

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,7 +41,7 @@ func connectLater() error {
 			return err
 		}
 		_ = unix.Connect(s, to)
-		if tcpState(s) != stateSynSent {
+		if broker.TcpState(s) != broker.StateSynSent {
 			_ = unix.SetsockoptLinger(s, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 			defer unix.Close(s)
 			continue
@@ -75,13 +78,13 @@ func connectLater() error {
 // it is given up does not reach the one of somebody else that listens there next.
 func TestPendingConnectsReachNobodyElse(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	for _, name := range []string{"unconfined", "here", "no duplicates"} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
-			var c *Confiner
+			var c *threads.Confiner
 			if name != "unconfined" {
-				c = confiner(t, p.policy(), missing{getFD: name == "no duplicates"})
+				c = confiner(t, p.policy(), kernel.Missing{GetFD: name == "no duplicates"})
 			}
 			stop := make(chan struct{})
 			stopped := make(chan error)
@@ -135,9 +138,9 @@ func (p place) listenAs(stop chan struct{}, listen func([]byte) (net.Listener, e
 // reached by all who connect, whether they wait for it or not.
 func TestFullServersAreWaitedFor(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p := newPlace(t)
-	if r := p.do(t, confiner(t, p.policy(), missing{}), []string{probeVar + "=full"}, exe); r.err != nil {
+	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), []string{probeVar + "=full"}, exe); r.err != nil {
 		t.Errorf("%v %s", r.err, r.out)
 	}
 }
@@ -194,8 +197,8 @@ func connectByName() error {
 	if err := errors.Join(unix.Bind(l, at), unix.Listen(l, 0)); err != nil {
 		return err
 	}
-	results := make(chan string, waitingConnects)
-	for range waitingConnects {
+	results := make(chan string, broker.WaitingConnects)
+	for range broker.WaitingConnects {
 		go func() {
 			s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err == nil {
@@ -214,7 +217,7 @@ func connectByName() error {
 		return err
 	}
 	unix.Close(l)
-	for range waitingConnects {
+	for range broker.WaitingConnects {
 		if text := <-results; text != "" {
 			fmt.Println("connected to", text)
 			return nil
@@ -227,9 +230,9 @@ func connectByName() error {
 // session reaches nobody else who takes its name.
 func TestNamesOfOthersAreNotReached(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	name := fmt.Sprintf("@confine-name-%d", os.Getpid())
 	stop, stopped := make(chan struct{}), make(chan error)
 	go func() {
@@ -237,7 +240,7 @@ func TestNamesOfOthersAreNotReached(t *testing.T) {
 	}()
 	r := p.do(t, c, []string{probeVar + "=by-name", "PROBE_ABSTRACT=" + name}, exe)
 	close(stop)
-	must(t, <-stopped)
+	Must(t, <-stopped)
 	if r.err == nil || strings.Contains(r.out, "connected to") {
 		t.Errorf("somebody else is reached: %s", r.out)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,13 +61,13 @@ func newTerminal() (master, number int, err error) {
 func TestOtherTerminals(t *testing.T) {
 	p := newPlace(t)
 	older, olderN, err := newTerminal()
-	must(t, err)
+	Must(t, err)
 	defer unix.Close(older)
-	for name, without := range map[string]missing{"free": {}, "here": {}, "no duplicates": {getFD: true}, "landlock 5": {landlockAbove: 5}} {
+	for name, without := range map[string]kernel.Missing{"free": {}, "here": {}, "no duplicates": {GetFD: true}, "landlock 5": {LandlockAbove: 5}} {
 		t.Run(name, func(t *testing.T) {
 			ask := terminalProbe(t, p, name != "free", without)
 			newer, newerN, err := newTerminal()
-			must(t, err)
+			Must(t, err)
 			defer unix.Close(newer)
 			own := -1
 			if _, err := fmt.Sscanf(ask("new"), "%d <nil>", &own); err != nil {
@@ -75,7 +76,7 @@ func TestOtherTerminals(t *testing.T) {
 			targets := []int{olderN, newerN}
 			for range 64 { // until the number that it had is somebody else's
 				m, n, err := newTerminal()
-				must(t, err)
+				Must(t, err)
 				defer unix.Close(m)
 				if n == own {
 					targets = append(targets, n)
@@ -98,29 +99,29 @@ func TestOtherTerminals(t *testing.T) {
 }
 
 // terminalProbe starts the program above and returns how to ask it.
-func terminalProbe(t *testing.T, p place, caged bool, without missing) (ask func(string) string) {
+func terminalProbe(t *testing.T, p place, caged bool, without kernel.Missing) (ask func(string) string) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	cmd := exec.Command(exe)
 	cmd.Dir = p.ws
 	cmd.Env = append(os.Environ(), probeVar+"=terminals")
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	Must(t, err)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
+	Must(t, err)
 	if caged {
-		_, err = confiner(t, p.policy(), without).Start(starting(cmd))
+		_, err = confiner(t, p.policy(), without).Start(Starting(cmd))
 	} else {
 		err = cmd.Start()
 	}
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { in.Close(); _ = wait(cmd) })
 	lines := bufio.NewReader(out)
 	return func(question string) string {
 		_, err := io.WriteString(in, question+"\n")
-		must(t, err)
+		Must(t, err)
 		line, err := lines.ReadString('\n')
-		must(t, err)
+		Must(t, err)
 		return strings.TrimSpace(line)
 	}
 }
@@ -132,7 +133,7 @@ func TestTmux(t *testing.T) {
 	}
 	p := newPlace(t)
 	script := `unset TMUX; tmux -S t.sock -f /dev/null new-session -d 'echo in tmux > t.out; sleep 100' && for i in $(seq 300); do [ -s t.out ] && break; sleep 0.1; done; cat t.out; tmux -S t.sock kill-server; rm -f t.out t.sock`
-	if r := p.sh(t, confiner(t, p.policy(), missing{}), script); strings.TrimSpace(r.out) != "in tmux" {
+	if r := p.sh(t, confiner(t, p.policy(), kernel.Missing{}), script); strings.TrimSpace(r.out) != "in tmux" {
 		t.Errorf("%v %s", r.err, r.out)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,11 +36,11 @@ func init() { probeTable["random"] = escape{try: randomCalls} }
 // and nothing from outside may turn up inside.
 func TestRandomCalls(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	span := 2 * time.Second
 	if text := os.Getenv(randomVar); text != "" {
 		span, err = time.ParseDuration(text)
-		must(t, err)
+		Must(t, err)
 	}
 	env := func(w *world, server int) []string {
 		seed := rand.Uint64()
@@ -52,19 +54,19 @@ func TestRandomCalls(t *testing.T) {
 			t.Error("unconfined random calls do no damage: nothing is proven")
 		}
 	})
-	confined := func(t *testing.T, w *world, c *Confiner) {
+	confined := func(t *testing.T, w *world, c *threads.Confiner) {
 		r := w.do(t, c, env(w, os.Getpid()), exe)
-		must(t, r.domain.Kill())
+		Must(t, r.domain.Kill())
 		waitDone(t, r.domain)
 		w.judge(t, r.out)
 	}
 	t.Run("threads", func(t *testing.T) {
 		w := newWorld(t)
-		confined(t, w, confiner(t, w.policy(), missing{}))
+		confined(t, w, confiner(t, w.policy(), kernel.Missing{}))
 	})
 	t.Run("threads, behind a gate", func(t *testing.T) {
 		w := newWorld(t)
-		c, _ := gated(t, w.place, "one.example,198.51.100.1", &book{}, missing{})
+		c, _ := gated(t, w.place, "one.example,198.51.100.1", &book{}, kernel.Missing{})
 		confined(t, w, c)
 	})
 	t.Run("namespaces", func(t *testing.T) {
@@ -85,16 +87,16 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{place: newPlace(t)}
-	must(t, os.Mkdir(filepath.Join(w.outside, "dir"), 0o755))
+	Must(t, os.Mkdir(filepath.Join(w.outside, "dir"), 0o755))
 	for _, name := range []string{"secret", "other", "dir/deep"} {
-		must(t, os.WriteFile(filepath.Join(w.outside, name), []byte(canary), 0o644))
+		Must(t, os.WriteFile(filepath.Join(w.outside, name), []byte(canary), 0o644))
 	}
-	must(t, os.Symlink(w.outside, filepath.Join(w.ws, "way-out")))
+	Must(t, os.Symlink(w.outside, filepath.Join(w.ws, "way-out")))
 	sock := filepath.Join(w.outside, "sock")
 	tcp := w.witness(t, "tcp", "127.0.0.1:0")
 	w.witness(t, "unix", sock)
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { udp.Close() })
 	go func() {
 		for {
@@ -113,7 +115,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) witness(t *testing.T, network, address string) string {
 	l, err := net.Listen(network, address)
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,15 +67,15 @@ const reflink = "echo text > original && cp --reflink=always original copy"
 // share blocks between their files.
 func TestSubvolumes(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	volume := btrfs(t)
 	try := func(t *testing.T, name string, do func(p place, env []string)) (planted bool) {
 		p := place{filepath.Join(volume, name, "ws"), filepath.Join(volume, name, "outside")}
-		must(t, os.MkdirAll(p.outside, 0o755))
-		must(t, onVolume(subvolumeCreate, filepath.Join(volume, name), "ws", 0)) // which can be a snapshot's origin, too
+		Must(t, os.MkdirAll(p.outside, 0o755))
+		Must(t, onVolume(subvolumeCreate, filepath.Join(volume, name), "ws", 0)) // which can be a snapshot's origin, too
 		do(p, []string{probeVar + "=subvolume", "PROBE_OUTSIDE=" + p.outside})
 		names, err := os.ReadDir(p.outside)
-		must(t, err)
+		Must(t, err)
 		return len(names) > 0
 	}
 	policy := func(p place) policy.Policy {
@@ -86,7 +89,7 @@ func TestSubvolumes(t *testing.T) {
 		t.Error("unconfined it plants nothing: the test proves nothing")
 	}
 	if try(t, "threads", func(p place, env []string) {
-		c := confiner(t, policy(p), missing{})
+		c := confiner(t, policy(p), kernel.Missing{})
 		if r := p.do(t, c, env, exe); r.err == nil {
 			t.Error("threads: it got out")
 		}
@@ -97,7 +100,7 @@ func TestSubvolumes(t *testing.T) {
 		t.Error("threads: the outside has changed")
 	}
 	if try(t, "namespaces", func(p place, env []string) {
-		i, err := NewIsolator(Isolation{Policy: policy(p), Workspace: p.ws})
+		i, err := namespaces.New(namespaces.Isolation{Policy: policy(p), Workspace: p.ws})
 		if err != nil {
 			t.Skip(err)
 		}
@@ -119,12 +122,12 @@ func btrfs(t *testing.T) string {
 		t.Skip("only root can mount one")
 	}
 	dir, err := os.MkdirTemp("", "c-*")
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	image, volume := filepath.Join(dir, "image"), filepath.Join(dir, "volume")
-	must(t, os.WriteFile(image, nil, 0o600))
-	must(t, os.Truncate(image, 200<<20))
-	must(t, os.Mkdir(volume, 0o755))
+	Must(t, os.WriteFile(image, nil, 0o600))
+	Must(t, os.Truncate(image, 200<<20))
+	Must(t, os.Mkdir(volume, 0o755))
 	for _, argv := range [][]string{{"mkfs.btrfs", "-q", image}, {"mount", "-o", "loop", image, volume}} {
 		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("there is no btrfs here: %s: %v %s", argv[0], err, out)
@@ -152,7 +155,7 @@ func setGeneration() error {
 		if syscallErr(unix.SYS_IOCTL, uintptr(fd), ext4SetGeneration, ptr(&generation)) == nil {
 			return nil
 		}
-		return syscallErr(unix.SYS_IOCTL, uintptr(fd), fileSetVersion, ptr(&generation))
+		return syscallErr(unix.SYS_IOCTL, uintptr(fd), seccomp.FileSetVersion, ptr(&generation))
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,13 +75,13 @@ func beSameID(dir string) {
 			return fmt.Errorf("no ids: %w", err)
 		}
 		p := place{ws: dir}
-		c, err := newConfiner(p.policy(), Options{}, missing{landlockAbove: 5})
+		c, err := threads.NewWithout(p.policy(), threads.Options{}, kernel.Missing{LandlockAbove: 5})
 		if err != nil {
 			return fmt.Errorf("no ids: %w", err)
 		}
 		cmd := exec.Command("/bin/sh", "-c", "setsid sleep 1000 & exit 0")
 		cmd.Dir = dir
-		d, err := c.Start(starting(cmd))
+		d, err := c.Start(Starting(cmd))
 		if err != nil {
 			return err
 		}

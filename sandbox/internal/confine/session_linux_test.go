@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -23,7 +24,7 @@ import (
 func (p place) beside(t *testing.T, name string) place {
 	t.Helper()
 	q := place{filepath.Join(p.ws, name), p.outside}
-	must(t, os.MkdirAll(q.ws, 0o755))
+	Must(t, os.MkdirAll(q.ws, 0o755))
 	return q
 }
 
@@ -41,7 +42,7 @@ func (p place) states() string {
 
 // storm has the daemons run in the place, and others that fork faster than
 // processes can be listed.
-func (p place) storm(t *testing.T, i *Isolator) *Cell {
+func (p place) storm(t *testing.T, i *namespaces.Isolator) *namespaces.Cell {
 	t.Helper()
 	_ = os.Remove(filepath.Join(p.ws, "up"))
 	_, c := p.begin(t, i, nil, "/bin/sh", "-c", daemons+`
@@ -53,7 +54,7 @@ echo up > up; sleep 1005`)
 }
 
 // goesOn waits until all that a kill has stopped have been let go on.
-func goesOn(i *Isolator) { i.still.Lock(); defer i.still.Unlock() }
+func goesOn(i *namespaces.Isolator) { i.Still.Lock(); defer i.Still.Unlock() }
 
 // TestSessionProcesses: what one command left running is seen and signalled by
 // the next, and by no other session.
@@ -91,7 +92,7 @@ func TestKillIsExact(t *testing.T) {
 	eventually(t, "the other did not start", func() bool { return count() > 0 && strings.Contains(b.states(), "T") })
 	for range 5 {
 		c := a.storm(t, i)
-		must(t, c.Kill())
+		Must(t, c.Kill())
 		<-c.Done()
 		if left := a.living(); len(left) > 0 {
 			t.Fatalf("%v survived", left)
@@ -103,7 +104,7 @@ func TestKillIsExact(t *testing.T) {
 			t.Fatalf("the other command's processes: %q, one was stopped and one ran", s)
 		}
 	}
-	must(t, other.Kill())
+	Must(t, other.Kill())
 	<-other.Done()
 }
 
@@ -113,7 +114,7 @@ func TestKillsAtOnce(t *testing.T) {
 	i := p.isolator(t, true)
 	by := p.beside(t, "by")
 	_, other := by.begin(t, i, nil, "/bin/sleep", "1000")
-	var cells []*Cell
+	var cells []*namespaces.Cell
 	for n := range 4 {
 		cells = append(cells, p.beside(t, fmt.Sprint(n)).storm(t, i))
 	}
@@ -122,7 +123,7 @@ func TestKillsAtOnce(t *testing.T) {
 		go func() { ended <- c.Kill() }()
 	}
 	for range cells {
-		must(t, <-ended)
+		Must(t, <-ended)
 	}
 	for n, c := range cells {
 		<-c.Done()
@@ -134,7 +135,7 @@ func TestKillsAtOnce(t *testing.T) {
 	if s := by.states(); s != "S" {
 		t.Errorf("the bystander: %q", s)
 	}
-	must(t, other.Kill())
+	Must(t, other.Kill())
 }
 
 // TestReaperKilled: a command that kills what holds it together ends with it, as
@@ -149,7 +150,7 @@ func TestReaperKilled(t *testing.T) {
 		_, c := a.begin(t, i, nil, "/bin/sh", "-c", daemons+"echo up > up; kill -"+sig+" $PPID; sleep 1005")
 		eventually(t, "the daemons did not start", a.isUp)
 		if sig == "STOP" {
-			must(t, c.Kill())
+			Must(t, c.Kill())
 		}
 		<-c.Done()
 		if left := a.living(); len(left) > 0 {
@@ -175,13 +176,13 @@ func TestKeeperKilled(t *testing.T) {
 	p := newPlace(t)
 	i := p.isolator(t, true)
 	c := p.storm(t, i)
-	must(t, unix.Kill(i.keeper.pid, unix.SIGKILL))
+	Must(t, unix.Kill(i.Keeper.Pid, unix.SIGKILL))
 	<-c.Done()
 	if left := p.living(); len(left) > 0 {
 		t.Errorf("%v survived", left)
 	}
-	must(t, c.Kill())
-	if c, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws}); err == nil {
+	Must(t, c.Kill())
+	if c, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws}); err == nil {
 		t.Errorf("a command started: %+v", c)
 	}
 }
@@ -190,14 +191,14 @@ func TestKeeperKilled(t *testing.T) {
 // first, with the commands, when there is no memory left.
 func TestKeeperIsSmall(t *testing.T) {
 	i := newPlace(t).isolator(t, true)
-	size, _ := strconv.Atoi(strings.Fields(proc.StatusField(i.keeper.pid, "VmRSS") + " 0")[0])
+	size, _ := strconv.Atoi(strings.Fields(proc.StatusField(i.Keeper.Pid, "VmRSS") + " 0")[0])
 	if size > 2000 {
 		t.Errorf("it has %d KB", size)
 	}
-	if name := proc.Name(i.keeper.pid); name != "keeper" {
+	if name := proc.Name(i.Keeper.Pid); name != "keeper" {
 		t.Errorf("it is called %q", name)
 	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", i.keeper.pid))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", i.Keeper.Pid))
 	if len(line) > 0 || err != nil {
 		t.Errorf("it shows %q %v", line, err)
 	}
@@ -219,24 +220,24 @@ func TestNoDescriptors(t *testing.T) {
 	_, c := p.begin(t, i, nil, "/bin/sleep", "1000")
 	eventually(t, "it did not start", func() bool { return p.states() == "S" })
 	var limit unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	tight := limit
-	i.standStill(func() {
+	i.StandStill(func() {
 		tight.Cur = 3
-		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &tight))
-		if _, err := i.procs.list(); err == nil {
+		Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &tight))
+		if _, err := i.Procs.List(); err == nil {
 			t.Error("they could be listed: this proves nothing")
 		}
 	})
 	for range 3 {
-		if _, err := i.procs.list(); err == nil {
+		if _, err := i.Procs.List(); err == nil {
 			t.Error("they can be listed: this proves nothing")
 		}
 	}
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	eventually(t, "it stands still", func() bool { return p.states() == "S" })
 	goesOn(i)
-	must(t, c.Kill())
+	Must(t, c.Kill())
 }
 
 // TestIsolatingServerKilled is TestServerKilled for namespaces.
@@ -244,21 +245,21 @@ func TestIsolatingServerKilled(t *testing.T) {
 	p := newPlace(t)
 	p.isolator(t, true)
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	for _, group := range []bool{false, true} {
 		server := exec.Command(exe)
 		server.Env = append(os.Environ(), serverVar+"="+p.ws, isolatingVar+"=1")
 		server.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-		must(t, server.Start())
+		Must(t, server.Start())
 		eventually(t, "the server did not start", p.isUp)
 		victim := server.Process.Pid
 		if group {
 			victim = -victim
 		}
-		must(t, unix.Kill(victim, unix.SIGKILL))
+		Must(t, unix.Kill(victim, unix.SIGKILL))
 		_ = server.Wait()
 		eventually(t, "processes survived their server", func() bool { return len(p.living()) == 0 })
-		must(t, os.Remove(filepath.Join(p.ws, "up")))
+		Must(t, os.Remove(filepath.Join(p.ws, "up")))
 	}
 }
 
@@ -266,13 +267,13 @@ func TestIsolatingServerKilled(t *testing.T) {
 const isolatingVar = "CONFINE_TEST_ISOLATING"
 
 func beIsolatingServer(p place) {
-	i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	null, _ := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	c, err := i.Start(Program{Path: "/bin/sh", Argv: []string{"sh", "-c", daemons + "echo up > up; sleep 1005"}, Env: os.Environ(), Dir: p.ws,
+	c, err := i.Start(namespaces.Program{Path: "/bin/sh", Argv: []string{"sh", "-c", daemons + "echo up > up; sleep 1005"}, Env: os.Environ(), Dir: p.ws,
 		Files: [3]uintptr{null.Fd(), null.Fd(), null.Fd()}})
 	if err == nil {
 		c.Wait()
@@ -296,7 +297,7 @@ func TestArguments(t *testing.T) {
 	for n := range 200 {
 		env = append(env, fmt.Sprintf("W%d=%s", n, long))
 	}
-	_, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Env: env, Dir: p.ws})
+	_, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Env: env, Dir: p.ws})
 	if err != unix.E2BIG {
 		t.Errorf("too much: %v", err)
 	}

@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"net"
 	"os"
 	"os/exec"
@@ -31,24 +32,24 @@ func TestSocketsInReadablePlaces(t *testing.T) {
 	p := newPlace(t)
 	read := filepath.Join(filepath.Dir(p.ws), "r")
 	daemons := filepath.Join(read, "daemon")
-	must(t, os.MkdirAll(daemons, 0o755))
-	must(t, os.WriteFile(filepath.Join(read, "program"), []byte("program"), 0o755))
+	Must(t, os.MkdirAll(daemons, 0o755))
+	Must(t, os.WriteFile(filepath.Join(read, "program"), []byte("program"), 0o755))
 	stream, dgram, own := filepath.Join(daemons, "s"), filepath.Join(read, "d"), filepath.Join(p.ws, "s")
 	serve(t, "unix", stream)
 	serve(t, "unix", own)
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: dgram, Net: "unixgram"})
-	must(t, err)
+	Must(t, err)
 	defer conn.Close()
 
 	// The kernel's list does not tell where these are.
 	moved, relative := filepath.Join(read, "moved"), filepath.Join(read, "relative")
 	serve(t, "unix", moved+".new")
-	must(t, os.Rename(moved+".new", moved))
+	Must(t, os.Rename(moved+".new", moved))
 	t.Chdir(read)
 	serve(t, "unix", "relative")
 
 	script := filepath.Join(p.ws, "connect.py")
-	must(t, os.WriteFile(script, []byte(connecting), 0o644))
+	Must(t, os.WriteFile(script, []byte(connecting), 0o644))
 	argv := []string{"python3", script, stream, dgram, moved, relative, own}
 	free, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	for _, path := range argv[2:] {
@@ -58,13 +59,13 @@ func TestSocketsInReadablePlaces(t *testing.T) {
 	}
 	policy := p.policy()
 	policy.Read, policy.Asked = append(policy.Read, read), append(policy.Asked, read)
-	i, err := NewIsolator(Isolation{Policy: policy, Workspace: p.ws})
+	i, err := namespaces.New(namespaces.Isolation{Policy: policy, Workspace: p.ws})
 	if err != nil {
 		t.Skip(err)
 	}
 	defer i.Close()
 	python, err := exec.LookPath("python3")
-	must(t, err)
+	Must(t, err)
 	out, _ := p.in(t, i, nil, append([]string{python}, argv[1:]...)...)
 	if !strings.Contains(out, "done") || !strings.Contains(out, "connected to "+own) {
 		t.Errorf("its own socket is out of reach: %s", out)

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -107,14 +110,14 @@ func bePiled(dir string) {
 		}
 	}
 	check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: pileLimit, Max: pileLimit}))
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	check(err)
 	exe, err := os.Executable()
 	check(err)
 	command := func(probe string, argv ...string) *exec.Cmd {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), probeVar+"="+probe), os.Stderr
-		_, err := c.Start(starting(cmd))
+		_, err := c.Start(Starting(cmd))
 		check(err)
 		return cmd
 	}
@@ -146,11 +149,11 @@ func TestBlockedQuestionsTakeNoThreads(t *testing.T) {
 	}
 	const user = 54323
 	top, err := os.MkdirTemp("", "pile-*")
-	must(t, err)
+	Must(t, err)
 	defer os.RemoveAll(top)
-	must(t, os.Chmod(top, 0o755))
+	Must(t, os.Chmod(top, 0o755))
 	dir := filepath.Join(top, "ws")
-	must(t, os.Mkdir(dir, 0o755))
+	Must(t, os.Mkdir(dir, 0o755))
 	if err := unix.Mount("pile", dir, "tmpfs", 0, fmt.Sprintf("size=160m,uid=%d,mode=755", user)); err != nil {
 		t.Skip(err)
 	}
@@ -169,24 +172,26 @@ func TestBlockedQuestionsTakeNoThreads(t *testing.T) {
 // TestSeatsOfOthers: questions of some sessions that block for ever leave every
 // other session one that is answered.
 func TestSeatsOfOthers(t *testing.T) {
-	for range 2 * cap(commonSeats) / sessionSeats {
-		s := newSeats()
+	for range 2 * cap(broker.CommonSeats) / broker.SessionSeats {
+		s := broker.NewSeats()
 		var all sync.WaitGroup
-		stuck := make(chan func(), 2*sessionSeats)
-		for range 2 * sessionSeats {
-			all.Go(func() { stuck <- s.take() })
+		stuck := make(chan func(), 2*broker.SessionSeats)
+		for range 2 * broker.SessionSeats {
+			all.Go(func() { stuck <- s.Take() })
 		}
 		defer func() {
-			for range 2 * sessionSeats {
+			for range 2 * broker.SessionSeats {
 				(<-stuck)()
 			}
 			all.Wait()
 		}()
-		eventually(t, "a session gets too few", func() bool { return len(commonSeats) == cap(commonSeats) || len(s.mine) == sessionSeats })
+		eventually(t, "a session gets too few", func() bool {
+			return len(broker.CommonSeats) == cap(broker.CommonSeats) || len(s.Mine) == broker.SessionSeats
+		})
 	}
-	eventually(t, "there are common seats left: nothing is proven", func() bool { return len(commonSeats) == cap(commonSeats) })
+	eventually(t, "there are common seats left: nothing is proven", func() bool { return len(broker.CommonSeats) == cap(broker.CommonSeats) })
 	p := newPlace(t)
-	if r := p.sh(t, confiner(t, p.policy(), missing{}), "touch f && chmod 600 f && stat -c %a f"); r.err != nil || r.out != "600\n" {
+	if r := p.sh(t, confiner(t, p.policy(), kernel.Missing{}), "touch f && chmod 600 f && stat -c %a f"); r.err != nil || r.out != "600\n" {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
 }
@@ -205,7 +210,7 @@ func connectPatiently() error {
 	if err := unix.Listen(l, 0); err != nil {
 		return err
 	}
-	const many = waitingConnects + 20
+	const many = broker.WaitingConnects + 20
 	results := make(chan error, many)
 	for range many {
 		go func() {
@@ -234,27 +239,27 @@ func connectPatiently() error {
 // another wait for as long as they have to, and none of them fails.
 func TestWaitingConnectsOfOthers(t *testing.T) {
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	p, other := newPlace(t), newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	var commands []*exec.Cmd
 	for i := range 9 {
 		cmd := exec.Command(exe)
 		cmd.Dir = filepath.Join(p.ws, fmt.Sprint(i))
-		must(t, os.Mkdir(cmd.Dir, 0o755))
+		Must(t, os.Mkdir(cmd.Dir, 0o755))
 		cmd.Env = append(os.Environ(), probeVar+"=connects")
-		_, err := c.Start(starting(cmd))
-		must(t, err)
+		_, err := c.Start(Starting(cmd))
+		Must(t, err)
 		commands = append(commands, cmd)
 	}
 	for _, cmd := range commands {
 		eventually(t, "a command does not connect", place{ws: cmd.Dir}.isUp)
 	}
-	eventually(t, "too few connects wait: nothing is proven", func() bool { return len(c.waits) == cap(c.waits) })
-	if r := other.do(t, confiner(t, other.policy(), missing{}), []string{probeVar + "=patient"}, exe); r.err != nil {
+	eventually(t, "too few connects wait: nothing is proven", func() bool { return len(c.Waits) == cap(c.Waits) })
+	if r := other.do(t, confiner(t, other.policy(), kernel.Missing{}), []string{probeVar + "=patient"}, exe); r.err != nil {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
-	must(t, c.Close())
+	Must(t, c.Close())
 	for _, cmd := range commands {
 		_ = wait(cmd)
 	}

@@ -4,6 +4,7 @@ package confine
 
 import (
 	"encoding/json"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +88,7 @@ except ConnectionRefusedError: print("refused")
 
 // TestWork does ordinary work on this machine and on lesser ones.
 func TestWork(t *testing.T) {
-	machines := map[string]missing{"here": {}}
+	machines := map[string]kernel.Missing{"here": {}}
 	for _, name := range []string{"landlock 3", "no duplicates"} {
 		machines[name] = lesser[name]
 	}
@@ -121,7 +122,7 @@ func TestGoToolchain(t *testing.T) {
 		t.Skip(err)
 	}
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	for name, text := range map[string]string{
 		"go.mod": "module m\n",
 		"m_test.go": `package m
@@ -133,7 +134,7 @@ func TestServer(t *testing.T) {
 	if out, err := exec.Command("echo", "x").Output(); err != nil || string(out) != "x\n" { t.Fatal(err) }
 }
 `} {
-		must(t, os.WriteFile(filepath.Join(p.ws, name), []byte(text), 0o644))
+		Must(t, os.WriteFile(filepath.Join(p.ws, name), []byte(text), 0o644))
 	}
 	r := p.do(t, c, []string{"GOCACHE=" + filepath.Join(p.ws, ".tmp/cache"), "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local"}, "go", "test", "-vet=off", "./...")
 	if r.err != nil || !strings.Contains(r.out, "ok ") {
@@ -148,7 +149,7 @@ func TestLoopbackBetweenCommands(t *testing.T) {
 		t.Skip(err)
 	}
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	const server = `python3 -c '
 import socket
 l = socket.socket(); l.bind(("", 0)); l.listen()
@@ -156,7 +157,7 @@ open("port.new", "w").write(str(l.getsockname()[1])); import os; os.rename("port
 while True: l.accept()[0].sendall(b"hello\n")
 ' > /dev/null 2>&1 &`
 	first := p.sh(t, c, server)
-	must(t, first.err)
+	Must(t, first.err)
 	eventually(t, "the server did not start", func() bool { _, err := os.Stat(filepath.Join(p.ws, "port")); return err == nil })
 	const client = `python3 -c '
 import socket
@@ -167,7 +168,7 @@ print(socket.create_connection(("localhost", int(open("port").read()))).recv(99)
 	if r := p.sh(t, nil, client); r.err != nil {
 		t.Errorf("from outside it should be reachable: %s", r.out)
 	}
-	r := p.sh(t, confiner(t, p.policy(), missing{}), client)
+	r := p.sh(t, confiner(t, p.policy(), kernel.Missing{}), client)
 	if r.err == nil {
 		t.Error("another session reaches it")
 	}
@@ -176,7 +177,7 @@ print(socket.create_connection(("localhost", int(open("port").read()))).recv(99)
 
 func TestRefusalsAreOnRecord(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	for script, want := range map[string]string{
 		"chmod 600 ../outside/secret":   "change the mode of " + p.outside + "/secret",
 		"touch -d @0 ../outside/secret": "change the times of " + p.outside + "/secret",
@@ -205,9 +206,9 @@ func TestNetworkAllowed(t *testing.T) {
 	p := newPlace(t)
 	policy := p.policy()
 	policy.Network = true
-	c := confiner(t, policy, missing{})
+	c := confiner(t, policy, kernel.Missing{})
 	exe, err := os.Executable()
-	must(t, err)
+	Must(t, err)
 	for _, name := range []string{"tcp", "udp", "tcp-listen", "tcp-autobind", "tcp6-mapped"} {
 		if r := p.do(t, c, append(scene(t, newPlace(t)), probeVar+"="+name), exe); r.err != nil {
 			t.Errorf("%s: %s", name, r.out)
@@ -222,10 +223,10 @@ func TestNetworkAllowed(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
-	must(t, c.SelfTest())
+	c := confiner(t, p.policy(), kernel.Missing{})
+	Must(t, c.SelfTest())
 	s := c.Status()
-	if !s.Enforced() || !s.Seccomp || s.LandlockABI != landlockABI() || !s.Kill.Proven {
+	if !s.Enforced() || !s.Seccomp || s.LandlockABI != kernel.LandlockABI() || !s.Kill.Proven {
 		t.Errorf("%+v", s)
 	}
 	if b, err := json.Marshal(s); err != nil || !strings.Contains(string(b), `"files":{"proven":true`) {
@@ -233,10 +234,10 @@ func TestStatus(t *testing.T) {
 	}
 	open := p.policy()
 	open.Read, open.Asked = append(open.Read, "/"), append(open.Asked, "/")
-	if s := confiner(t, open, missing{}).Status(); s.Files.Proven || s.Enforced() {
+	if s := confiner(t, open, kernel.Missing{}).Status(); s.Files.Proven || s.Enforced() {
 		t.Errorf("a policy that opens everything is said to confine: %+v", s.Files)
 	}
-	if s := confiner(t, p.policy(), missing{landlockAbove: 5}).Status(); s.Kill.Proven || !s.Enforced() {
+	if s := confiner(t, p.policy(), kernel.Missing{LandlockAbove: 5}).Status(); s.Kill.Proven || !s.Enforced() {
 		t.Errorf("without a signal scope: %+v", s)
 	}
 }

@@ -1,0 +1,29 @@
+//go:build amd64 || arm64
+
+package kernel
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// namePort is where programs ask for names.
+const NamePort = 53
+
+// disconnect undoes a connect; what it leaves as the socket's error is read away.
+func Disconnect(sock int) {
+	_ = ConnectOnce(sock, make([]byte, unix.SizeofSockaddrInet4)) // AF_UNSPEC
+	_, _ = unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_ERROR)
+}
+
+func ConnectOnce(sock int, raw []byte) error {
+	return IgnoringEINTR(func() error { return SockaddrCall(unix.SYS_CONNECT, sock, raw) })
+}
+
+func SockaddrCall(nr uintptr, sock int, raw []byte) error {
+	if _, _, e := unix.Syscall(nr, uintptr(sock), uintptr(unsafe.Pointer(&raw[0])), uintptr(len(raw))); e != 0 {
+		return e
+	}
+	return nil
+}

@@ -1,4 +1,0 @@
-package confine
-
-// elfMachine is how an ELF file names this architecture.
-const elfMachine = 62

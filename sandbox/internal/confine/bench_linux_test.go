@@ -70,14 +70,14 @@ func BenchmarkTrue(b *testing.B) {
 
 // runIn runs a command confined and waits for it.
 func runIn(c *threads.Confiner, cmd *exec.Cmd) error {
-	if _, err := c.Start(Starting(cmd)); err != nil {
+	if _, err := c.Start(starting(cmd)); err != nil {
 		return err
 	}
 	return wait(cmd)
 }
 
 // starting is what Start takes to run cmd, which wait then collects.
-func Starting(cmd *exec.Cmd) func() (int, error) {
+func starting(cmd *exec.Cmd) func() (int, error) {
 	return func() (int, error) {
 		bounds := proc.Reserved()
 		bounds.Expendable = true

@@ -36,7 +36,7 @@ func beBombed(dir string) {
 	}
 	bomb := exec.Command("/bin/sh", "-c", "f() { f & f & wait; }; f")
 	bomb.Dir = dir
-	d, err := c.Start(Starting(bomb))
+	d, err := c.Start(starting(bomb))
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -71,9 +71,9 @@ func TestForkBomb(t *testing.T) {
 	}
 	const user = 54321
 	dir, err := os.MkdirTemp("", "bomb-*")
-	Must(t, err)
+	must(t, err)
 	defer os.RemoveAll(dir)
-	Must(t, os.Chown(dir, user, user))
+	must(t, os.Chown(dir, user, user))
 	exe := copyOfTest(t, dir)
 	server := exec.Command(exe)
 	server.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin", bombVar + "=" + dir}
@@ -91,11 +91,11 @@ func TestForkBomb(t *testing.T) {
 func copyOfTest(t *testing.T, dir string) string {
 	t.Helper()
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	bin, err := os.ReadFile(exe)
-	Must(t, err)
+	must(t, err)
 	copied := filepath.Join(dir, "confine.test")
-	Must(t, os.WriteFile(copied, bin, 0o755))
+	must(t, os.WriteFile(copied, bin, 0o755))
 	return copied
 }
 
@@ -104,8 +104,8 @@ func copyOfTest(t *testing.T, dir string) string {
 func TestIdleSessionsHoldNothing(t *testing.T) {
 	p := newPlace(t)
 	warm := confiner(t, p.policy(), kernel.Missing{})
-	Must(t, runIn(warm, exec.Command("/bin/true"))) // what all sessions share is made once
-	Must(t, warm.Close())
+	must(t, runIn(warm, exec.Command("/bin/true"))) // what all sessions share is made once
+	must(t, warm.Close())
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
 	before := openFDs(t)
 	const sessions = 20
@@ -113,7 +113,7 @@ func TestIdleSessionsHoldNothing(t *testing.T) {
 	for range sessions {
 		c := confiner(t, p.policy(), kernel.Missing{})
 		c.Spares.Keep = time.Second
-		Must(t, runIn(c, exec.Command("/bin/true")))
+		must(t, runIn(c, exec.Command("/bin/true")))
 		all = append(all, c)
 	}
 	eventually(t, "there are no spares: nothing is proven", func() bool { return confinedThreads(t) > 0 })
@@ -121,6 +121,6 @@ func TestIdleSessionsHoldNothing(t *testing.T) {
 	eventually(t, "idle sessions keep processes", func() bool { return countChildren(false) == 0 })
 	eventually(t, "idle sessions keep descriptors", func() bool { return openFDs(t) <= before+sessions })
 	for _, c := range all {
-		Must(t, runIn(c, exec.Command("/bin/true")))
+		must(t, runIn(c, exec.Command("/bin/true")))
 	}
 }

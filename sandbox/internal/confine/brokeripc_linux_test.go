@@ -50,13 +50,13 @@ func receiveLate() error {
 		if e != 0 {
 			return e
 		}
-		if err := syscallErr(unix.SYS_MSGCTL, other, broker.IpcRemove); err != nil {
+		if err := syscallErr(unix.SYS_MSGCTL, other, broker.IPCRemove); err != nil {
 			return err
 		}
 	}
 	go func() {
 		await("judged")
-		err := syscallErr(unix.SYS_MSGCTL, queue, broker.IpcRemove)
+		err := syscallErr(unix.SYS_MSGCTL, queue, broker.IPCRemove)
 		_ = os.WriteFile("removed.new", []byte(fmt.Sprint(err)), 0o600)
 		_ = os.Rename("removed.new", "removed")
 	}()
@@ -77,7 +77,7 @@ func TestLateReceive(t *testing.T) {
 		t.Skip("nobody may say here which number comes next")
 	}
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	try := func(t *testing.T, judge func(*broker.Question) broker.Answer) string {
 		p := newPlace(t)
 		handled := broker.Handlers[unix.SYS_MSGRCV]
@@ -121,8 +121,8 @@ func (p place) wind() {
 			text, _ := os.ReadFile(name)
 			queue, err = strconv.Atoi(string(text)) // it may be empty yet
 		}
-		turn := (queue/broker.IpcPlaces + (i+1)*(broker.IpcTurns/windings) - 1) % broker.IpcTurns
-		_ = os.WriteFile(nextQueue, []byte(strconv.Itoa(turn*broker.IpcPlaces+(queue+100)%broker.IpcPlaces)), 0)
+		turn := (queue/broker.IPCPlaces + (i+1)*(broker.IPCTurns/windings) - 1) % broker.IPCTurns
+		_ = os.WriteFile(nextQueue, []byte(strconv.Itoa(turn*broker.IPCPlaces+(queue+100)%broker.IPCPlaces)), 0)
 		_ = os.WriteFile(filepath.Join(p.ws, fmt.Sprintf("wound%d", i)), nil, 0o600)
 	}
 }
@@ -134,12 +134,12 @@ func (p place) plantQueue(t *testing.T, number int) {
 			t.Error(err)
 			return
 		}
-		id, e := broker.IpcCall(unix.SYS_MSGGET, [6]uint64{broker.IpcPrivate, 0o600})
+		id, e := broker.IPCCall(unix.SYS_MSGGET, [6]uint64{broker.IPCPrivate, 0o600})
 		if e != 0 {
 			t.Error(e)
 			return
 		}
-		t.Cleanup(func() { _ = syscallErr(unix.SYS_MSGCTL, uintptr(id), broker.IpcRemove) })
+		t.Cleanup(func() { _ = syscallErr(unix.SYS_MSGCTL, uintptr(id), broker.IPCRemove) })
 		message := append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, canary...)
 		if err := syscallErr(unix.SYS_MSGSND, uintptr(id), ptr(&message[0]), uintptr(len(canary)), 0); err != nil {
 			t.Error(err)

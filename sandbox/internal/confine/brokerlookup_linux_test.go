@@ -126,7 +126,7 @@ func TestDatagrams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
-			Must(t, err)
+			must(t, err)
 			c, g := gated(t, p, "one.example", &book{of: map[string]string{"one.example": "198.51.100.1"}}, without)
 			r := p.do(t, c, []string{probeVar + "=datagrams"}, exe)
 			if r.err != nil {
@@ -145,7 +145,7 @@ func TestDatagrams(t *testing.T) {
 func TestBehindAGateAllHolds(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	c, _ := gated(t, p, "one.example", &book{}, kernel.Missing{})
 	if err := c.SelfTest(); err != nil {
 		t.Error(err)
@@ -216,7 +216,7 @@ func connectCrowd() error {
 func TestCrowd(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	to := listenAt(t, ownAddress(t, true))
 	dead := netip.MustParseAddrPort("198.51.100.1:80")
 	if silent := fullListener(t, to.Addr()); silent.IsValid() {
@@ -235,17 +235,17 @@ func TestCrowd(t *testing.T) {
 func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 	family, sa := sockaddrOf(netip.AddrPortFrom(ip, 0))
 	l, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { unix.Close(l) })
-	Must(t, unix.Bind(l, sa))
-	Must(t, unix.Listen(l, 0))
+	must(t, unix.Bind(l, sa))
+	must(t, unix.Listen(l, 0))
 	at, ok := broker.LocalAddress(l)
 	if !ok {
 		return netip.AddrPort{}
 	}
 	for range 4 {
 		s, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		Must(t, err)
+		must(t, err)
 		t.Cleanup(func() { unix.Close(s) })
 		_, sa := sockaddrOf(at)
 		_ = unix.Connect(s, sa)

@@ -59,7 +59,7 @@ func (b *book) LookupNetIP(_ context.Context, version, host string) (found []net
 func gated(t testing.TB, p place, rules string, names *book, without kernel.Missing) (*threads.Confiner, *network.Gate) {
 	t.Helper()
 	r, err := network.Parse(rules)
-	Must(t, err)
+	must(t, err)
 	g := network.NewGate(network.Config{Rules: r, Resolver: names})
 	t.Cleanup(g.Close)
 	c, err := threads.NewWithout(p.policy(), threads.Options{Gate: g}, without)
@@ -86,7 +86,7 @@ func wantBlocked(t *testing.T, g *network.Gate, what string) {
 func ownAddress(t testing.TB, is4 bool) netip.Addr {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
-	Must(t, err)
+	must(t, err)
 	for _, a := range all {
 		p, err := netip.ParsePrefix(a.String())
 		if err == nil && p.Addr().Is4() == is4 && p.Addr().IsGlobalUnicast() {
@@ -100,7 +100,7 @@ func ownAddress(t testing.TB, is4 bool) netip.Addr {
 func listenAt(t testing.TB, ip netip.Addr) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", netip.AddrPortFrom(ip, 0).String())
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -152,7 +152,7 @@ func TestOutward(t *testing.T) {
 func tryOutward(t *testing.T, without kernel.Missing) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	ip4 := ownAddress(t, true)
 	named, unnamed, own := listenAt(t, ip4), listenAt(t, ip4), listenAt(t, ip4)
 	loopback := listenAt(t, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
@@ -236,7 +236,7 @@ func TestBoundToAnyAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
-			Must(t, err)
+			must(t, err)
 			to := listenAt(t, ownAddress(t, true))
 			c, _ := gated(t, p, to.String(), &book{}, without)
 			if r := p.do(t, c, []string{probeVar + "=bindfirst", "PROBE_TO=" + to.String()}, exe); r.err != nil {
@@ -250,7 +250,7 @@ func TestBoundToAnyAddress(t *testing.T) {
 func TestOutward6(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	named, unnamed := listenAt(t, ownAddress(t, false)), listenAt(t, ownAddress(t, false))
 	c, g := gated(t, p, named.String(), &book{}, kernel.Missing{})
 	r := p.do(t, c, []string{probeVar + "=reach", "PROBE_TO=" + named.String() + " " + unnamed.String()}, exe)
@@ -285,7 +285,7 @@ func TestNames(t *testing.T) {
 func tryNames(t *testing.T, without kernel.Missing) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	names := &book{of: map[string]string{"one.example": "198.51.100.1", "two.example": "198.51.100.1 198.51.100.2 2001:4860::8", "evil.test": "198.51.100.3"}}
 	c, g := gated(t, p, "*.example", names, without)
 	r := p.do(t, c, []string{probeVar + "=names", "PROBE_NAMES=one.example two.example evil.test"}, exe)

@@ -85,7 +85,7 @@ func TestLateCalls(t *testing.T) {
 		t.Skip("nobody may say here which number comes next")
 	}
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for name, call := range lateCalls {
 		t.Run(name, func(t *testing.T) {
 			own := call.seen(bystander(t, t.TempDir()))

@@ -75,10 +75,10 @@ func waitMany() error {
 // has few descriptors for that, and each gets its own.
 func TestReceivesThatWait(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	descriptors := func() int {
 		all, err := os.ReadDir("/proc/self/fd")
-		Must(t, err)
+		must(t, err)
 		return len(all)
 	}
 	for name, without := range map[string]kernel.Missing{"threads": {}, "threads, no duplicates": {GetFD: true}} {
@@ -94,14 +94,14 @@ func TestReceivesThatWait(t *testing.T) {
 				each = 2
 			}
 			eventually(t, "waiting takes descriptors", func() bool { return descriptors() < before+each*sockets+broker.WaitingReceives })
-			Must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
+			must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
 			if r := <-done; r.err != nil {
 				t.Error(r.err, r.out)
 			}
 		})
 	}
 	p := newPlace(t)
-	Must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
+	must(t, os.WriteFile(p.ws+"/stop", nil, 0o600))
 	if r := p.do(t, nil, []string{probeVar + "=udp-wait"}, exe); r.err != nil {
 		t.Error("outside:", r.err, r.out)
 	}
@@ -181,7 +181,7 @@ func eventuallyReady(s int) bool {
 // TestReceiveInPieces: a datagram comes to where the command wants it, and nowhere else.
 func TestReceiveInPieces(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p := newPlace(t)
 	env := []string{probeVar + "=udp-pieces"}
 	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), env, exe); r.err != nil {

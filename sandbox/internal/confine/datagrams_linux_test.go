@@ -326,7 +326,7 @@ func greetEcho() error {
 // loopback in both mechanisms, as they would outside.
 func TestDatagramsOfTheSession(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	serve := probeVar + "=udp-echo " + exe + " >echo.log 2>&1 & "
 	ask := []string{probeVar + "=udp-ask"}
 	tiers := map[string]kernel.Missing{"threads": {}, "threads, no duplicates": {GetFD: true}, "threads, landlock 1": {LandlockAbove: 1}}
@@ -336,7 +336,7 @@ func TestDatagramsOfTheSession(t *testing.T) {
 			c := confiner(t, p.policy(), without)
 			p.sh(t, c, serve)
 			r := p.do(t, c, ask, exe)
-			Must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
+			must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
 			if r.err != nil {
 				log, _ := os.ReadFile(filepath.Join(p.ws, "echo.log"))
 				t.Error(r.err, r.out, string(log), r.domain.Refusals())
@@ -357,7 +357,7 @@ func TestDatagramsOfTheSession(t *testing.T) {
 		p := newPlace(t)
 		i := p.isolator(t, true)
 		_, served := p.begin(t, i, []string{probeVar + "=udp-echo"}, exe)
-		defer func() { Must(t, served.Kill()); <-served.Done() }()
+		defer func() { must(t, served.Kill()); <-served.Done() }()
 		if out, status := p.in(t, i, ask, exe); status.ExitStatus() != 0 {
 			t.Error(out)
 		}
@@ -366,10 +366,10 @@ func TestDatagramsOfTheSession(t *testing.T) {
 		p := newPlace(t)
 		echo := exec.Command(exe)
 		echo.Dir, echo.Env = p.ws, append(os.Environ(), probeVar+"=udp-echo")
-		Must(t, echo.Start())
+		must(t, echo.Start())
 		defer func() {
-			Must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
-			Must(t, echo.Wait())
+			must(t, os.WriteFile(filepath.Join(p.ws, "stop"), nil, 0o600))
+			must(t, echo.Wait())
 		}()
 		if r := p.do(t, nil, ask, exe); r.err != nil {
 			t.Error(r.err, r.out)
@@ -495,9 +495,9 @@ func swapAddresses(at netip.AddrPort) error {
 // on loopback or at another of its addresses, nor to another session.
 func TestDatagramsStayInside(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	service, err := net.ListenUDP("udp", &net.UDPAddr{})
-	Must(t, err)
+	must(t, err)
 	defer service.Close()
 	heard := make(chan string, 100000)
 	go func() {
@@ -604,11 +604,11 @@ func btoi(b bool) int {
 // TestDatagramPairs: such a pair works in both mechanisms, and stays one.
 func TestDatagramPairs(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p := newPlace(t)
 	outside := filepath.Join(p.outside, "service")
 	service, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: outside, Net: "unixgram"})
-	Must(t, err)
+	must(t, err)
 	defer service.Close()
 	env := []string{probeVar + "=pairs", "PROBE_DGRAM=" + outside}
 	quiet := func() {

@@ -38,7 +38,7 @@ func TestEscape(t *testing.T) {
 				t.Skip("only root could do this anyway")
 			}
 			exe, err := os.Executable()
-			Must(t, err)
+			must(t, err)
 			free := newPlace(t)
 			if r := free.do(t, nil, append(scene(t, free), probeVar+"="+name), exe); r.err != nil {
 				t.Skipf("unconfined it fails too, so it proves nothing here: %s", r.out)
@@ -92,18 +92,18 @@ var scenes atomic.Int32
 
 // scene builds what the probes go for and returns the environment that says so.
 func scene(t *testing.T, p place) []string {
-	Must(t, os.Mkdir(filepath.Join(p.outside, "empty"), 0o755))
+	must(t, os.Mkdir(filepath.Join(p.outside, "empty"), 0o755))
 	sock := filepath.Join(p.outside, "docker.sock")
 	abstract := fmt.Sprintf("@confine-%d-%d", os.Getpid(), scenes.Add(1))
 	serve(t, "unix", sock)
 	serve(t, "unix", abstract)
 	for _, name := range []string{filepath.Join(p.outside, "dgram.sock"), abstract + "d"} {
 		conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-		Must(t, err)
+		must(t, err)
 		t.Cleanup(func() { conn.Close() })
 	}
 	queue := abstract[1:]
-	Must(t, openQueue(queue, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL))
+	must(t, openQueue(queue, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL))
 	t.Cleanup(func() { _ = unlinkQueue(queue) })
 	return append(systemV(t),
 		"PROBE_POSIX_QUEUE="+queue, fmt.Sprintf("PROBE_NETLINK=%d", netlinkPort(t)),
@@ -127,11 +127,11 @@ func anOwnAddress() string {
 // netlinkPort is the address of a netlink socket of another program.
 func netlinkPort(t *testing.T) uint32 {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { unix.Close(s) })
-	Must(t, unix.Bind(s, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
+	must(t, unix.Bind(s, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
 	at, err := unix.Getsockname(s)
-	Must(t, err)
+	must(t, err)
 	return at.(*unix.SockaddrNetlink).Pid
 }
 
@@ -139,17 +139,17 @@ func netlinkPort(t *testing.T) uint32 {
 func systemV(t *testing.T) (env []string) {
 	key := 0x5c000000 + os.Getpid()<<8 + int(scenes.Load())&0xff
 	for i, name := range []string{"PROBE_SHARED", "PROBE_SEMAPHORE", "PROBE_QUEUE"} {
-		kind := &broker.IpcKinds[i]
+		kind := &broker.IPCKinds[i]
 		args := [6]uint64{uint64(key), 64}
 		if kind.Get == unix.SYS_SEMGET {
 			args[1] = 1
 		}
-		args[kind.Flags] = broker.IpcCreate | 0o600
-		id, e := broker.IpcCall(kind.Get, args)
+		args[kind.Flags] = broker.IPCCreate | 0o600
+		id, e := broker.IPCCall(kind.Get, args)
 		if e != 0 {
 			t.Fatal(name, e)
 		}
-		t.Cleanup(func() { _, _ = broker.IpcCall(kind.Ctl, [6]uint64{uint64(id)}) }) // to remove is 0, in whichever place
+		t.Cleanup(func() { _, _ = broker.IPCCall(kind.Ctl, [6]uint64{uint64(id)}) }) // to remove is 0, in whichever place
 		env = append(env, fmt.Sprintf("%s=%d", name, id), fmt.Sprintf("%s_KEY=%d", name, key))
 	}
 	return env
@@ -158,7 +158,7 @@ func systemV(t *testing.T) (env []string) {
 // serve accepts connections and drops them.
 func serve(t *testing.T, network, address string) string {
 	l, err := net.Listen(network, address)
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -177,7 +177,7 @@ func bystander(t *testing.T, dir string) int {
 	cmd := exec.Command("sleep", "1000")
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	Must(t, cmd.Start())
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd.Process.Pid
 }

@@ -16,35 +16,10 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/gateway"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
-
-// Set before the stage begins, which is in init.
-var _ = func() bool {
-	if os.Getenv(noSixVar) != "" {
-		gateway.OpenSix = func() (int, error) { return -1, unix.EAFNOSUPPORT }
-	}
-	if kind := os.Getenv(wayKindVar); kind != "" {
-		gateway.WayKind = kind
-	}
-	return true
-}()
-
-const (
-	noSixVar   = "CONFINE_TEST_NO_IPV6"
-	wayKindVar = "CONFINE_TEST_WAY"
-)
-
-// withStage has the stage run with this in its environment.
-func withStage(t *testing.T, env string) {
-	real := namespaces.StageEnv
-	namespaces.StageEnv = append(slices.Clone(namespaces.StageEnv), env)
-	t.Cleanup(func() { namespaces.StageEnv = real })
-}
 
 // An internet is the internet outside of a session, in which every address is a server that
 // tells how it was called.
@@ -107,13 +82,13 @@ func (o *internet) LookupNetIP(ctx context.Context, by, host string) ([]netip.Ad
 func (p place) gated(t testing.TB, o *internet, rules string) (*namespaces.Isolator, *network.Gate) {
 	t.Helper()
 	parsed, err := network.Parse(rules)
-	Must(t, err)
+	must(t, err)
 	gate := network.NewGate(network.Config{Rules: parsed, Resolver: o, Dial: o.dial})
-	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Gate: gate})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Gate: gate, Lacks: lacking})
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { gate.Close(); Must(t, i.Close()) })
+	t.Cleanup(func() { gate.Close(); must(t, i.Close()) })
 	return i, gate
 }
 
@@ -125,13 +100,13 @@ func (p place) wantVisits(t *testing.T, i *namespaces.Isolator, want [][2]string
 		list, wanted = append(list, w[0]), append(wanted, w[0]+": "+w[1])
 	}
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	out, c := p.begin(t, i, []string{visitsVar + "=" + strings.Join(list, "\n")}, exe)
 	var got []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		got = append(got, lines.Text())
 	}
-	Must(t, c.Kill())
+	must(t, c.Kill())
 	<-c.Done()
 	for n, w := range wanted {
 		if n >= len(got) || got[n] != w {
@@ -175,7 +150,7 @@ func TestGateway(t *testing.T) {
 		{"served [::1]:5432", "mine"},
 		{"fds all", "[]"},
 	})
-	if kept, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.Keeper.Pid)); err == nil && len(kept) != 1 {
+	if kept, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.Keeper.PID)); err == nil && len(kept) != 1 {
 		t.Errorf("the keeper has %v open", kept)
 	}
 	o.mu.Lock()
@@ -225,7 +200,7 @@ func TestGatewayIsTheOnlyWay(t *testing.T) {
 
 // TestGatewayWithoutIPv6: where the kernel has none, IPv4 works as ever.
 func TestGatewayWithoutIPv6(t *testing.T) {
-	withStage(t, noSixVar+"=1")
+	withLacks(t, namespaces.Lacks{Lacks: gateway.Lacks{IPv6: true}})
 	p, o := newPlace(t), &internet{names: map[string]string{"allowed.example": "198.51.100.7", "six.example": "2001:db8::7", "any.example": "198.51.100.9"}}
 	i, _ := p.gated(t, o, "203.0.113.7:443,[2001:db8::1]:443,allowed.example,six.example,any.example:*")
 	p.wantVisits(t, i, [][2]string{
@@ -244,10 +219,10 @@ func TestGatewayWithoutIPv6(t *testing.T) {
 func TestGatewayCannotBeMade(t *testing.T) {
 	p := newPlace(t)
 	p.gated(t, &internet{}, "203.0.113.7:443") // or it is skipped
-	withStage(t, wayKindVar+"=nothing")
+	withLacks(t, namespaces.Lacks{Lacks: gateway.Lacks{Veth: true}})
 	gate := network.NewGate(network.Config{})
 	defer gate.Close()
-	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate, Lacks: lacking})
 	if err == nil {
 		i.Close()
 		t.Fatal("it was made")
@@ -294,7 +269,7 @@ func TestGatewayEnds(t *testing.T) {
 	p := newPlace(t)
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
-		Must(t, err)
+		must(t, err)
 		return len(entries)
 	}
 	p.gated(t, &internet{}, "203.0.113.7:443")
@@ -303,19 +278,19 @@ func TestGatewayEnds(t *testing.T) {
 	for range 6 {
 		var once sync.Once
 		parsed, err := network.Parse("203.0.113.7:443,203.0.113.8:*")
-		Must(t, err)
+		must(t, err)
 		gate := network.NewGate(network.Config{Rules: parsed, Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 			once.Do(func() { hung <- struct{}{} })
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
-		i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
-		Must(t, err)
+		i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate, Lacks: lacking})
+		must(t, err)
 		exe, err := os.Executable()
-		Must(t, err)
+		must(t, err)
 		out, c := p.begin(t, i, []string{visitsVar + "=patient 203.0.113.8:7777"}, exe)
 		<-hung
-		Must(t, i.Close())
+		must(t, i.Close())
 		gate.Close()
 		<-c.Done()
 		out.Close()

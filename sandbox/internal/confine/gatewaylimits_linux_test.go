@@ -166,7 +166,7 @@ func TestGatewayForgets(t *testing.T) {
 		query := dnsmessage.Message{Questions: []dnsmessage.Question{{
 			Name: dnsmessage.MustNewName(fmt.Sprintf("n%d.many.example.", n)), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
 		b, err := query.Pack()
-		Must(t, err)
+		must(t, err)
 		if gate.Answer(context.Background(), b, 0) == nil {
 			t.Fatal("no answer")
 		}

@@ -122,7 +122,7 @@ func TestGitDataNeedsLandlock(t *testing.T) {
 		t.Cleanup(release)
 		with.OfGit(map[string]policy.Kind{p.outside: policy.GitData})
 		i, err := namespaces.NewWith(namespaces.Isolation{Policy: with, Workspace: p.ws}, kernel.Features{Landlock: abi})
-		Must(t, err)
+		must(t, err)
 		t.Cleanup(func() { i.Close() })
 		if out, status := p.inSh(t, i, "touch "+p.outside+"/f"); (status == 0) != (abi > 0) {
 			t.Errorf("abi %d: a file: %v %s", abi, status, out)

@@ -89,7 +89,7 @@ func attackAll() error {
 func TestServerThreadIsOutOfReach(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	c := confiner(t, p.policy(), kernel.Missing{})
 	attacker := func(target int) *exec.Cmd {
 		cmd := exec.Command(exe)
@@ -97,7 +97,7 @@ func TestServerThreadIsOutOfReach(t *testing.T) {
 		return cmd
 	}
 	free, err := attacker(bystander(t, "")).CombinedOutput()
-	Must(t, err)
+	must(t, err)
 	for name := range attacks {
 		if !strings.Contains(string(free), "worked: "+name+"\n") {
 			t.Logf("unconfined, %s does not work here either", name)
@@ -111,7 +111,7 @@ func TestServerThreadIsOutOfReach(t *testing.T) {
 		caged, err = attacker(os.Getpid()).CombinedOutput()
 		return 1 << 30, err
 	})
-	Must(t, err)
+	must(t, err)
 	waitDone(t, d)
 	for line := range strings.Lines(string(caged)) {
 		// F_SETOWN accepts anybody; whom the kernel then signals is the scope's
@@ -128,15 +128,15 @@ func TestInheritedDescriptors(t *testing.T) {
 	p := newPlace(t)
 	c := confiner(t, p.policy(), kernel.Missing{})
 	fd, err := unix.Open(filepath.Join(p.outside, "secret"), unix.O_RDONLY, 0)
-	Must(t, err)
+	must(t, err)
 	defer unix.Close(fd)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	env := []string{probeVar + "=inherited", fmt.Sprintf("PROBE_FD=%d", fd)}
 	if r := p.do(t, c, env, exe); r.err != nil {
 		t.Fatalf("the descriptor is not inherited, so it proves nothing: %v %s", r.err, r.out)
 	}
-	Must(t, kernel.Harden())
+	must(t, kernel.Harden())
 	if r := p.do(t, c, env, exe); r.err == nil {
 		t.Error("the command read through it")
 	}
@@ -164,7 +164,7 @@ func TestForeignArchitecture(t *testing.T) {
 	}
 	p := newPlace(t)
 	src, prog := filepath.Join(p.ws, "p.c"), filepath.Join(p.ws, "p")
-	Must(t, os.WriteFile(src, []byte(int80), 0o644))
+	must(t, os.WriteFile(src, []byte(int80), 0o644))
 	if out, err := exec.Command("gcc", "-static", "-no-pie", "-o", prog, src).CombinedOutput(); err != nil {
 		t.Skipf("no compiler for it: %s", out)
 	}
@@ -184,15 +184,15 @@ func TestPlainUser(t *testing.T) {
 	}
 	const nobody = 65534
 	dir, err := os.MkdirTemp("", "confine-user-*")
-	Must(t, err)
+	must(t, err)
 	defer os.RemoveAll(dir)
-	Must(t, os.Chown(dir, nobody, nobody))
+	must(t, os.Chown(dir, nobody, nobody))
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	bin, err := os.ReadFile(exe)
-	Must(t, err)
+	must(t, err)
 	copied := filepath.Join(dir, "confine.test")
-	Must(t, os.WriteFile(copied, bin, 0o755))
+	must(t, os.WriteFile(copied, bin, 0o755))
 	cmd := exec.Command(copied, "-test.v", "-test.short", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile|TestCell")
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 	cmd.Dir = dir

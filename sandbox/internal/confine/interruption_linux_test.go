@@ -103,7 +103,7 @@ got = s.recvfrom(9)[0].decode(); os.wait(); print(got)
 // that the broker makes for it.
 func TestSignalsReachWhoWaits(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p := newPlace(t)
 	mechanisms := map[string]*threads.Confiner{"threads": confiner(t, p.policy(), kernel.Missing{}), "outside": nil}
 	for name, c := range mechanisms {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,11 +27,11 @@ func (p place) isolator(t testing.TB, landlock bool) *namespaces.Isolator {
 	if landlock {
 		has.Landlock = kernel.LandlockABI()
 	}
-	i, err := namespaces.NewWith(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, has)
+	i, err := namespaces.NewWith(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Lacks: lacking}, has)
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { Must(t, i.Close()) })
+	t.Cleanup(func() { must(t, i.Close()) })
 	return i
 }
 
@@ -43,7 +42,7 @@ func (p place) in(t testing.TB, i *namespaces.Isolator, env []string, argv ...st
 	text, _ := io.ReadAll(out)
 	out.Close()
 	status := c.Wait()
-	Must(t, c.Kill())
+	must(t, c.Kill())
 	<-c.Done()
 	return string(text), status
 }
@@ -51,17 +50,17 @@ func (p place) in(t testing.TB, i *namespaces.Isolator, env []string, argv ...st
 func (p place) begin(t testing.TB, i *namespaces.Isolator, env []string, argv ...string) (*os.File, *namespaces.Cell) {
 	t.Helper()
 	out, write, err := os.Pipe()
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { out.Close() })
 	defer write.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	Must(t, err)
+	must(t, err)
 	defer null.Close()
 	tmp := filepath.Join(p.ws, ".tmp")
 	c, err := i.Start(namespaces.Program{Path: argv[0], Argv: argv, Dir: p.ws,
 		Env:   append(os.Environ(), append([]string{"HOME=" + tmp, "TMPDIR=" + tmp}, env...)...),
 		Files: [3]uintptr{null.Fd(), write.Fd(), write.Fd()}})
-	Must(t, err)
+	must(t, err)
 	return out, c
 }
 
@@ -77,7 +76,7 @@ var harmless = map[string]bool{"mptcp": true, "posix-queue-create": true, "tcp-a
 // TestEscapeFromCell is TestEscape for namespaces, with Landlock on top and without.
 func TestEscapeFromCell(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for _, name := range probeNames() {
 		t.Run(name, func(t *testing.T) {
 			if probeTable[name].root && os.Getuid() != 0 {
@@ -107,7 +106,7 @@ func TestEscapeFromCell(t *testing.T) {
 // of their reach.
 func TestKeeper(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p := newPlace(t)
 	i := p.isolator(t, false)
 	env := append(scene(t, p), "PROBE_VICTIM=1", "PROBE_SERVER=1")
@@ -129,7 +128,7 @@ func TestCellStatus(t *testing.T) {
 		if !s.Enforced() || !s.Kill.Proven || !s.Seccomp || s.Tier != selftest.Namespaces || (s.LandlockABI > 0) != (landlock && kernel.LandlockABI() > 0) {
 			t.Errorf("%+v", s)
 		}
-		Must(t, i.SelfTest())
+		must(t, i.SelfTest())
 	}
 }
 
@@ -176,19 +175,17 @@ func TestOpenNetworkIsProvenWithScopesOnly(t *testing.T) {
 func TestCellView(t *testing.T) {
 	t.Run("as it is here", testCellView)
 	t.Run("without mount_setattr", func(t *testing.T) {
-		real := namespaces.StageEnv
-		namespaces.StageEnv = append(slices.Clone(namespaces.StageEnv), oldMountsVar+"=1")
-		defer func() { namespaces.StageEnv = real }()
+		withLacks(t, namespaces.Lacks{MountSetattr: true})
 		testCellView(t)
 	})
 }
 
 func testCellView(t *testing.T) {
 	p := newPlace(t)
-	Must(t, os.MkdirAll(filepath.Join(p.ws, "Perstack/sub"), 0o755))
-	Must(t, os.WriteFile(filepath.Join(p.ws, "Perstack/secret"), []byte("sesame"), 0o644))
-	Must(t, os.MkdirAll(filepath.Join(p.ws, ".git/hooks"), 0o755))
-	Must(t, os.WriteFile(filepath.Join(p.ws, ".git/config"), []byte("[core]\n"), 0o644))
+	must(t, os.MkdirAll(filepath.Join(p.ws, "Perstack/sub"), 0o755))
+	must(t, os.WriteFile(filepath.Join(p.ws, "Perstack/secret"), []byte("sesame"), 0o644))
+	must(t, os.MkdirAll(filepath.Join(p.ws, ".git/hooks"), 0o755))
+	must(t, os.WriteFile(filepath.Join(p.ws, ".git/config"), []byte("[core]\n"), 0o644))
 	i := p.isolator(t, false)
 	for name, tt := range map[string]struct{ script, want string }{
 		"perstack is empty":       {"ls -A Perstack | wc -l; touch Perstack/x 2>&1 | grep -o Read-only", "0\nRead-only\n"},
@@ -257,7 +254,7 @@ func TestCellsShareTheNetwork(t *testing.T) {
 import socket
 l = socket.create_server(("127.0.0.1", 8123)); print("up")
 while True: l.accept()[0].send(b"heard")`)
-	Must(t, func() error { _, err := io.ReadFull(out, make([]byte, 3)); return err }())
+	must(t, func() error { _, err := io.ReadFull(out, make([]byte, 3)); return err }())
 	client := `python3 -c 'import socket; print(socket.create_connection(("127.0.0.1", 8123)).recv(9).decode())' 2>&1 | tail -1`
 	if out, _ := p.inSh(t, mine, client); out != "heard\n" {
 		t.Errorf("the session's next command: %q", out)
@@ -265,7 +262,7 @@ while True: l.accept()[0].send(b"heard")`)
 	if out, _ := p.inSh(t, other, client); !strings.Contains(out, "refused") {
 		t.Errorf("another session: %q", out)
 	}
-	Must(t, server.Kill())
+	must(t, server.Kill())
 	<-server.Done()
 }
 
@@ -280,7 +277,7 @@ func TestCellKill(t *testing.T) {
 		if status := c.Wait(); status.Signal() != unix.SIGKILL {
 			t.Errorf("ended by %v", status)
 		}
-		Must(t, os.Remove(filepath.Join(p.ws, "up")))
+		must(t, os.Remove(filepath.Join(p.ws, "up")))
 	}
 }
 
@@ -292,16 +289,16 @@ func TestCellOutlastsKill(t *testing.T) {
 	c := p.launch(t, i, nil, "/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 	eventually(t, "the daemons did not start", p.isUp)
 	procs, err := unix.Dup(int(i.Procs))
-	Must(t, err)
+	must(t, err)
 	defer unix.Close(procs)
 	empty, err := os.Open(t.TempDir())
-	Must(t, err)
+	must(t, err)
 	defer empty.Close()
-	Must(t, unix.Dup3(int(empty.Fd()), int(i.Procs), unix.O_CLOEXEC))
+	must(t, unix.Dup3(int(empty.Fd()), int(i.Procs), unix.O_CLOEXEC))
 	if err := c.Kill(); err != namespaces.ErrLives {
 		t.Errorf("it is said to be killed: %v", err)
 	}
-	Must(t, unix.Dup3(procs, int(i.Procs), unix.O_CLOEXEC))
+	must(t, unix.Dup3(procs, int(i.Procs), unix.O_CLOEXEC))
 	within(t, "Done", func() { <-c.Done() })
 	if left := p.living(); len(left) > 0 {
 		t.Errorf("%v survived", left)
@@ -313,16 +310,16 @@ func TestCellsLeaveNothing(t *testing.T) {
 	p := newPlace(t)
 	count := func() (fds, mounts int) {
 		entries, err := os.ReadDir("/proc/self/fd")
-		Must(t, err)
+		must(t, err)
 		text, err := os.ReadFile("/proc/self/mountinfo")
-		Must(t, err)
+		must(t, err)
 		return len(entries), strings.Count(string(text), p.ws)
 	}
 	p.isolator(t, true)
 	fds, mounts := count()
 	for range 3 {
 		i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws})
-		Must(t, err)
+		must(t, err)
 		var all sync.WaitGroup
 		for n := range 100 {
 			all.Go(func() {
@@ -334,7 +331,7 @@ func TestCellsLeaveNothing(t *testing.T) {
 		out, c := p.begin(t, i, nil, "/bin/sleep", "1000")
 		out.Close()
 		all.Wait()
-		Must(t, i.Close())
+		must(t, i.Close())
 		<-c.Done()
 		if _, err := i.Start(namespaces.Program{}); err == nil {
 			t.Error("it is closed")
@@ -353,8 +350,8 @@ func TestCellStartErrors(t *testing.T) {
 	p := newPlace(t)
 	i := p.isolator(t, true)
 	script := filepath.Join(p.ws, "script")
-	Must(t, os.WriteFile(script, []byte("#!/no/such\n"), 0o755))
-	Must(t, os.WriteFile(filepath.Join(p.ws, "data"), []byte("\x00\x01"), 0o755))
+	must(t, os.WriteFile(script, []byte("#!/no/such\n"), 0o755))
+	must(t, os.WriteFile(filepath.Join(p.ws, "data"), []byte("\x00\x01"), 0o755))
 	for name, tt := range map[string]struct {
 		path, dir string
 		want      error

@@ -78,14 +78,14 @@ func TestKillLeavesNobody(t *testing.T) {
 			for range tt.rounds {
 				cmd := exec.Command("/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 				cmd.Dir = p.ws
-				d, err := c.Start(Starting(cmd))
-				Must(t, err)
+				d, err := c.Start(starting(cmd))
+				must(t, err)
 				p.awaitDaemons(t)
-				Must(t, d.Kill())
+				must(t, d.Kill())
 				_ = wait(cmd)
 				waitDone(t, d)
 				eventually(t, "processes survived", func() bool { return len(p.living()) == 0 })
-				Must(t, os.Remove(filepath.Join(p.ws, "up")))
+				must(t, os.Remove(filepath.Join(p.ws, "up")))
 			}
 		})
 	}
@@ -98,10 +98,10 @@ func TestGroupKillIsNotEnough(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", daemons+"sleep 1005")
 	cmd.Dir = p.ws
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-	d, err := c.Start(Starting(cmd))
-	Must(t, err)
+	d, err := c.Start(starting(cmd))
+	must(t, err)
 	time.Sleep(100 * time.Millisecond)
-	Must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
+	must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
 	_ = wait(cmd)
 	time.Sleep(50 * time.Millisecond)
 	if len(p.living()) == 0 {
@@ -110,7 +110,7 @@ func TestGroupKillIsNotEnough(t *testing.T) {
 	if !d.Alive() {
 		t.Error("the domain does not know of its survivors")
 	}
-	Must(t, d.Kill())
+	must(t, d.Kill())
 	waitDone(t, d)
 }
 
@@ -118,11 +118,11 @@ func TestSignalReachesTheDomainOnly(t *testing.T) {
 	p := newPlace(t)
 	c := confiner(t, p.policy(), kernel.Missing{})
 	one, two := exec.Command("sleep", "1000"), exec.Command("sleep", "1000")
-	a, err := c.Start(Starting(one))
-	Must(t, err)
-	b, err := c.Start(Starting(two))
-	Must(t, err)
-	Must(t, a.Signal(unix.SIGTERM))
+	a, err := c.Start(starting(one))
+	must(t, err)
+	b, err := c.Start(starting(two))
+	must(t, err)
+	must(t, a.Signal(unix.SIGTERM))
 	if err := wait(one); err == nil {
 		t.Error("the command was not signalled")
 	}
@@ -130,7 +130,7 @@ func TestSignalReachesTheDomainOnly(t *testing.T) {
 	if !b.Alive() || unix.Kill(two.Process.Pid, 0) != nil {
 		t.Error("another command was")
 	}
-	Must(t, b.Kill())
+	must(t, b.Kill())
 	_ = wait(two)
 }
 
@@ -150,7 +150,7 @@ func beServer(dir string) {
 	}
 	cmd := exec.Command("/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 	cmd.Dir = dir
-	if _, err := c.Start(Starting(cmd)); err != nil {
+	if _, err := c.Start(starting(cmd)); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
@@ -199,11 +199,11 @@ func TestServerKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
-			Must(t, err)
+			must(t, err)
 			server := exec.Command(exe)
 			server.Env = append(os.Environ(), serverVar+"="+p.ws)
 			server.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-			Must(t, server.Start())
+			must(t, server.Start())
 			p.awaitDaemons(t)
 			for _, pid := range victims(server.Process.Pid) {
 				_ = unix.Kill(pid, unix.SIGKILL) // some may have ended with it
@@ -250,7 +250,7 @@ func isWatcher(pid int) bool { return proc.Name(pid) == threads.WatcherName }
 func score(t *testing.T, pid int) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
-	Must(t, err)
+	must(t, err)
 	return strings.TrimSpace(string(text))
 }
 
@@ -278,7 +278,7 @@ func TestSurvivors(t *testing.T) {
 func TestPidfdSignals(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for name, without := range map[string]kernel.Missing{"here": {}, "landlock 5": {LandlockAbove: 5}} {
 		if r := p.do(t, confiner(t, p.policy(), without), []string{probeVar + "=pidfd-own"}, exe); r.err != nil {
 			t.Errorf("%s: %v %s", name, r.err, r.out)
@@ -289,15 +289,15 @@ func TestPidfdSignals(t *testing.T) {
 func TestCloseKillsAll(t *testing.T) {
 	p := newPlace(t)
 	c, err := threads.New(p.policy(), threads.Options{})
-	Must(t, err)
+	must(t, err)
 	r := p.sh(t, c, daemons+"exit 0")
 	if len(p.living()) == 0 {
 		t.Fatal("nothing to kill")
 	}
-	Must(t, c.Close())
+	must(t, c.Close())
 	waitDone(t, r.domain)
 	eventually(t, "processes survived", func() bool { return len(p.living()) == 0 })
-	if _, err := c.Start(Starting(exec.Command("true"))); err == nil {
+	if _, err := c.Start(starting(exec.Command("true"))); err == nil {
 		t.Error("a closed confiner starts commands")
 	}
 }
@@ -307,7 +307,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	p := newPlace(t)
 	c := confiner(t, p.policy(), kernel.Missing{})
 	r := p.sh(t, c, `(setsid sh -c 'sleep 0.1' &); exit 0`)
-	Must(t, r.err)
+	must(t, r.err)
 	waitDone(t, r.domain)
 	eventually(t, "a zombie stayed", func() bool { return countChildren(true) == 0 })
 }
@@ -325,7 +325,7 @@ func countChildren(zombies bool) (n int) {
 func confinedThreads(t *testing.T) (n int) {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
-	Must(t, err)
+	must(t, err)
 	free := proc.StatusField(os.Getpid(), "Seccomp_filters")
 	for _, task := range tasks {
 		tid, _ := strconv.Atoi(task.Name())
@@ -339,7 +339,7 @@ func confinedThreads(t *testing.T) (n int) {
 func openFDs(t *testing.T) int {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
-	Must(t, err)
+	must(t, err)
 	return len(fds)
 }
 
@@ -348,12 +348,12 @@ func openFDs(t *testing.T) int {
 func TestThousands(t *testing.T) {
 	p := newPlace(t)
 	warm, err := threads.New(p.policy(), threads.Options{})
-	Must(t, err)
-	Must(t, runIn(warm, exec.Command("/bin/true"))) // the runtime opens its own descriptors once
-	Must(t, warm.Close())
+	must(t, err)
+	must(t, runIn(warm, exec.Command("/bin/true"))) // the runtime opens its own descriptors once
+	must(t, warm.Close())
 	before := openFDs(t)
 	c, err := threads.New(p.policy(), threads.Options{})
-	Must(t, err)
+	must(t, err)
 	const workers, each = 100, 30
 	errs := make(chan error, workers)
 	for range workers {
@@ -368,11 +368,11 @@ func TestThousands(t *testing.T) {
 		}()
 	}
 	for range workers {
-		Must(t, <-errs)
+		must(t, <-errs)
 	}
 	eventually(t, "domains stayed", func() bool { return len(c.Live()) == 0 })
 	eventually(t, "no spare thread is confined: the count below proves nothing", func() bool { return confinedThreads(t) > 0 })
-	Must(t, c.Close())
+	must(t, c.Close())
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
 	eventually(t, "descriptors leaked", func() bool { return openFDs(t) <= before })
 	eventually(t, "children stayed", func() bool { return countChildren(false) == 0 })

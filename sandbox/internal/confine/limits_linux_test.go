@@ -33,18 +33,18 @@ func TestForkBombInCell(t *testing.T) {
 	p.isolator(t, true)
 	const nobody = 61234
 	for dir := p.ws; dir != os.TempDir(); dir = filepath.Dir(dir) {
-		Must(t, os.Chmod(dir, 0o755))
+		must(t, os.Chmod(dir, 0o755))
 	}
-	Must(t, os.Chown(p.ws, nobody, nobody))
+	must(t, os.Chown(p.ws, nobody, nobody))
 	exe := filepath.Join(filepath.Dir(p.ws), "server")
 	self, err := os.Open("/proc/self/exe")
-	Must(t, err)
+	must(t, err)
 	defer self.Close()
 	copied, err := os.OpenFile(exe, os.O_CREATE|os.O_WRONLY, 0o755)
-	Must(t, err)
+	must(t, err)
 	_, err = io.Copy(copied, self)
-	Must(t, err)
-	Must(t, copied.Close())
+	must(t, err)
+	must(t, copied.Close())
 	server := exec.Command(exe)
 	server.Dir = p.ws
 	server.Env = append(os.Environ(), serverVar+"="+p.ws, crowdVar+"=1")
@@ -110,7 +110,7 @@ func TestMemoryIsShared(t *testing.T) {
 		t.Fatal(size)
 	}
 	var info unix.Sysinfo_t
-	Must(t, unix.Sysinfo(&info))
+	must(t, unix.Sysinfo(&info))
 	all := int64(info.Totalram) * int64(info.Unit) >> 10
 	out, status := p.inSh(t, p.isolator(t, true), fmt.Sprintf(`for d in /tmp /dev/shm; do
   test $(df -Pk $d | awk 'NR==2 {print $2}') -le %d || echo $d is too large

@@ -111,7 +111,7 @@ func TestNobodysPortIsUsurped(t *testing.T) {
 	}
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), []string{probeVar + "=both"}, exe); r.err != nil {
 		t.Errorf("the session's own port: %v %s", r.err, r.out)
 	}
@@ -122,7 +122,7 @@ func TestNobodysPortIsUsurped(t *testing.T) {
 func (p place) usurped(t *testing.T, c *threads.Confiner, early string) (got bool, out string) {
 	t.Helper()
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	has := func(name string) bool { _, err := os.Stat(filepath.Join(p.ws, name)); return err == nil }
 	cmd := exec.Command(exe)
 	cmd.Dir = p.ws
@@ -131,10 +131,10 @@ func (p place) usurped(t *testing.T, c *threads.Confiner, early string) (got boo
 	cmd.Stdout, cmd.Stderr = &text, &text
 	start := func() (ended chan bool) {
 		if c == nil {
-			Must(t, cmd.Start())
+			must(t, cmd.Start())
 		} else {
-			_, err := c.Start(Starting(cmd))
-			Must(t, err)
+			_, err := c.Start(starting(cmd))
+			must(t, err)
 		}
 		ended = make(chan bool)
 		go func() {
@@ -153,7 +153,7 @@ func (p place) usurped(t *testing.T, c *threads.Confiner, early string) (got boo
 		ended = start()
 		eventually(t, "the command has no address", func() bool { return has("bound") })
 		port, err := os.ReadFile(filepath.Join(p.ws, "bound"))
-		Must(t, err)
+		must(t, err)
 		address = "127.0.0.1:" + string(port)
 	}
 	_, port, _ := net.SplitHostPort(serve(t, "tcp", address))
@@ -161,7 +161,7 @@ func (p place) usurped(t *testing.T, c *threads.Confiner, early string) (got boo
 	if early == "" {
 		ended = start()
 	}
-	Must(t, os.WriteFile(filepath.Join(p.ws, "go"), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(p.ws, "go"), nil, 0o644))
 	over := func() bool {
 		select {
 		case <-ended:

@@ -28,19 +28,17 @@ import (
 
 func init() { runtime.LockOSThread() }
 
-// oldMountsVar makes the stage do without mount_setattr.
-const oldMountsVar = "CONFINE_TEST_OLD_MOUNTS"
-
 // probeVar makes the test binary be the confined program instead: it names a probe.
 const probeVar = "CONFINE_TEST_PROBE"
 
-// Set before the stage begins, which is in init.
-var _ = func() bool {
-	if os.Getenv(oldMountsVar) != "" {
-		namespaces.MountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
-	}
-	return true
-}()
+// lacking is what namespaces are made without.
+var lacking namespaces.Lacks
+
+// withLacks has namespaces made without parts of the kernel.
+func withLacks(t *testing.T, without namespaces.Lacks) {
+	lacking = without
+	t.Cleanup(func() { lacking = namespaces.Lacks{} })
+}
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(probeVar); name != "" {
@@ -117,7 +115,7 @@ func withOwnNumbers(t *testing.T) bool {
 		t.Skip("only root may say which number comes next")
 	}
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, exe, "-test.v", "-test.run", "^"+t.Name()+"$")
@@ -142,13 +140,13 @@ type place struct{ ws, outside string }
 func newPlace(t testing.TB) place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c-*") // t.TempDir's names are too long for sockets
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	p := place{filepath.Join(dir, "ws"), filepath.Join(dir, "outside")}
 	for _, d := range []string{p.ws, p.outside} {
-		Must(t, os.Mkdir(d, 0o755))
+		must(t, os.Mkdir(d, 0o755))
 	}
-	Must(t, os.WriteFile(filepath.Join(p.outside, "secret"), []byte("secret"), 0o644))
+	must(t, os.WriteFile(filepath.Join(p.outside, "secret"), []byte("secret"), 0o644))
 	return p
 }
 
@@ -159,7 +157,7 @@ func (p place) policy() policy.Policy {
 	return policy.DefaultPolicy(policy.Inputs{Workspace: p.ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH"), AllowRead: []string{exe}})
 }
 
-func Must(t testing.TB, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +200,7 @@ func (p place) do(t testing.TB, c *threads.Confiner, env []string, argv ...strin
 	var r result
 	if c == nil {
 		r.err = cmd.Run()
-	} else if r.domain, r.err = c.Start(Starting(cmd)); r.err == nil {
+	} else if r.domain, r.err = c.Start(starting(cmd)); r.err == nil {
 		r.err = wait(cmd)
 	}
 	r.out = out.String()

@@ -48,23 +48,23 @@ func dialByLink() error {
 func TestOwnServersAreOutOfReach(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	policy := p.policy()
 	policy.Network = true
 	tcp, err := net.Listen("tcp", ":0")
-	Must(t, err)
+	must(t, err)
 	defer tcp.Close()
 	_, port, _ := net.SplitHostPort(tcp.Addr().String())
 	file := filepath.Join(p.ws, "s.sock")
 	local, err := net.Listen("unix", file)
-	Must(t, err)
+	must(t, err)
 	defer local.Close()
-	Must(t, os.Symlink("s.sock", filepath.Join(p.ws, "link.sock")))
-	Must(t, os.Link(file, filepath.Join(p.ws, "hard.sock")))
+	must(t, os.Symlink("s.sock", filepath.Join(p.ws, "link.sock")))
+	must(t, os.Link(file, filepath.Join(p.ws, "hard.sock")))
 	targets := map[string]string{"s.sock": "unix", "link.sock": "unix", "hard.sock": "unix"}
 	hosts := []string{"127.0.0.1", "127.9.9.9", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0"}
 	addrs, err := net.InterfaceAddrs()
-	Must(t, err)
+	must(t, err)
 	for _, a := range addrs {
 		if ip := a.(*net.IPNet).IP; !ip.IsLinkLocalUnicast() {
 			hosts = append(hosts, ip.String())
@@ -120,10 +120,10 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 // server's threads stay few, and nothing stays when the commands have ended.
 func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	count := func() int {
 		tasks, err := os.ReadDir("/proc/self/task")
-		Must(t, err)
+		must(t, err)
 		return len(tasks)
 	}
 	before := count()
@@ -136,8 +136,8 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 		cmd := exec.Command(exe)
 		cmd.Dir = p.ws
 		cmd.Env = append(os.Environ(), probeVar+"=connects")
-		d, err := c.Start(Starting(cmd))
-		Must(t, err)
+		d, err := c.Start(starting(cmd))
+		must(t, err)
 		confiners, domains, commands = append(confiners, c), append(domains, d), append(commands, cmd)
 		eventually(t, "the command does not connect", p.isUp)
 	}
@@ -157,7 +157,7 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 		t.Errorf("%d connects wait, and %d threads became %d", waits(), before, most)
 	}
 	for i, d := range domains {
-		Must(t, d.Kill())
+		must(t, d.Kill())
 		_ = wait(commands[i])
 		waitDone(t, d)
 	}
@@ -168,14 +168,14 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 // block the broker holds up its own session only, and until it ends.
 func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p, other := newPlace(t), newPlace(t)
 	c, o := confiner(t, p.policy(), kernel.Missing{}), confiner(t, other.policy(), kernel.Missing{})
 	cmd := exec.Command(exe)
 	cmd.Dir = p.ws
 	cmd.Env = append(os.Environ(), probeVar+"=hang")
-	d, err := c.Start(Starting(cmd))
-	Must(t, err)
+	d, err := c.Start(starting(cmd))
+	must(t, err)
 	stays := func(lock *sync.Mutex) bool {
 		for range 20 {
 			if lock.TryLock() {
@@ -198,7 +198,7 @@ func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 	if r := other.do(t, o, []string{probeVar + "=loopback"}, exe); r.err != nil {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
-	Must(t, d.Kill())
+	must(t, d.Kill())
 	_ = wait(cmd)
 	waitDone(t, d)
 	eventually(t, "locks are held for a command that has ended", func() bool { return !hung() })

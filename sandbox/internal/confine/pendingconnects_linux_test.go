@@ -41,7 +41,7 @@ func connectLater() error {
 			return err
 		}
 		_ = unix.Connect(s, to)
-		if broker.TcpState(s) != broker.StateSynSent {
+		if broker.TCPState(s) != broker.StateSynSent {
 			_ = unix.SetsockoptLinger(s, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 			defer unix.Close(s)
 			continue
@@ -78,7 +78,7 @@ func connectLater() error {
 // it is given up does not reach the one of somebody else that listens there next.
 func TestPendingConnectsReachNobodyElse(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for _, name := range []string{"unconfined", "here", "no duplicates"} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -138,7 +138,7 @@ func (p place) listenAs(stop chan struct{}, listen func([]byte) (net.Listener, e
 // reached by all who connect, whether they wait for it or not.
 func TestFullServersAreWaitedFor(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p := newPlace(t)
 	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), []string{probeVar + "=full"}, exe); r.err != nil {
 		t.Errorf("%v %s", r.err, r.out)
@@ -230,7 +230,7 @@ func connectByName() error {
 // session reaches nobody else who takes its name.
 func TestNamesOfOthersAreNotReached(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p := newPlace(t)
 	c := confiner(t, p.policy(), kernel.Missing{})
 	name := fmt.Sprintf("@confine-name-%d", os.Getpid())
@@ -240,7 +240,7 @@ func TestNamesOfOthersAreNotReached(t *testing.T) {
 	}()
 	r := p.do(t, c, []string{probeVar + "=by-name", "PROBE_ABSTRACT=" + name}, exe)
 	close(stop)
-	Must(t, <-stopped)
+	must(t, <-stopped)
 	if r.err == nil || strings.Contains(r.out, "connected to") {
 		t.Errorf("somebody else is reached: %s", r.out)
 	}

@@ -61,13 +61,13 @@ func newTerminal() (master, number int, err error) {
 func TestOtherTerminals(t *testing.T) {
 	p := newPlace(t)
 	older, olderN, err := newTerminal()
-	Must(t, err)
+	must(t, err)
 	defer unix.Close(older)
 	for name, without := range map[string]kernel.Missing{"free": {}, "here": {}, "no duplicates": {GetFD: true}, "landlock 5": {LandlockAbove: 5}} {
 		t.Run(name, func(t *testing.T) {
 			ask := terminalProbe(t, p, name != "free", without)
 			newer, newerN, err := newTerminal()
-			Must(t, err)
+			must(t, err)
 			defer unix.Close(newer)
 			own := -1
 			if _, err := fmt.Sscanf(ask("new"), "%d <nil>", &own); err != nil {
@@ -76,7 +76,7 @@ func TestOtherTerminals(t *testing.T) {
 			targets := []int{olderN, newerN}
 			for range 64 { // until the number that it had is somebody else's
 				m, n, err := newTerminal()
-				Must(t, err)
+				must(t, err)
 				defer unix.Close(m)
 				if n == own {
 					targets = append(targets, n)
@@ -101,27 +101,27 @@ func TestOtherTerminals(t *testing.T) {
 // terminalProbe starts the program above and returns how to ask it.
 func terminalProbe(t *testing.T, p place, caged bool, without kernel.Missing) (ask func(string) string) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	cmd := exec.Command(exe)
 	cmd.Dir = p.ws
 	cmd.Env = append(os.Environ(), probeVar+"=terminals")
 	in, err := cmd.StdinPipe()
-	Must(t, err)
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	Must(t, err)
+	must(t, err)
 	if caged {
-		_, err = confiner(t, p.policy(), without).Start(Starting(cmd))
+		_, err = confiner(t, p.policy(), without).Start(starting(cmd))
 	} else {
 		err = cmd.Start()
 	}
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { in.Close(); _ = wait(cmd) })
 	lines := bufio.NewReader(out)
 	return func(question string) string {
 		_, err := io.WriteString(in, question+"\n")
-		Must(t, err)
+		must(t, err)
 		line, err := lines.ReadString('\n')
-		Must(t, err)
+		must(t, err)
 		return strings.TrimSpace(line)
 	}
 }

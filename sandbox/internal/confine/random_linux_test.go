@@ -36,11 +36,11 @@ func init() { probeTable["random"] = escape{try: randomCalls} }
 // and nothing from outside may turn up inside.
 func TestRandomCalls(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	span := 2 * time.Second
 	if text := os.Getenv(randomVar); text != "" {
 		span, err = time.ParseDuration(text)
-		Must(t, err)
+		must(t, err)
 	}
 	env := func(w *world, server int) []string {
 		seed := rand.Uint64()
@@ -56,7 +56,7 @@ func TestRandomCalls(t *testing.T) {
 	})
 	confined := func(t *testing.T, w *world, c *threads.Confiner) {
 		r := w.do(t, c, env(w, os.Getpid()), exe)
-		Must(t, r.domain.Kill())
+		must(t, r.domain.Kill())
 		waitDone(t, r.domain)
 		w.judge(t, r.out)
 	}
@@ -87,16 +87,16 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{place: newPlace(t)}
-	Must(t, os.Mkdir(filepath.Join(w.outside, "dir"), 0o755))
+	must(t, os.Mkdir(filepath.Join(w.outside, "dir"), 0o755))
 	for _, name := range []string{"secret", "other", "dir/deep"} {
-		Must(t, os.WriteFile(filepath.Join(w.outside, name), []byte(canary), 0o644))
+		must(t, os.WriteFile(filepath.Join(w.outside, name), []byte(canary), 0o644))
 	}
-	Must(t, os.Symlink(w.outside, filepath.Join(w.ws, "way-out")))
+	must(t, os.Symlink(w.outside, filepath.Join(w.ws, "way-out")))
 	sock := filepath.Join(w.outside, "sock")
 	tcp := w.witness(t, "tcp", "127.0.0.1:0")
 	w.witness(t, "unix", sock)
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { udp.Close() })
 	go func() {
 		for {
@@ -115,7 +115,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) witness(t *testing.T, network, address string) string {
 	l, err := net.Listen(network, address)
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -67,15 +67,15 @@ const reflink = "echo text > original && cp --reflink=always original copy"
 // share blocks between their files.
 func TestSubvolumes(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	volume := btrfs(t)
 	try := func(t *testing.T, name string, do func(p place, env []string)) (planted bool) {
 		p := place{filepath.Join(volume, name, "ws"), filepath.Join(volume, name, "outside")}
-		Must(t, os.MkdirAll(p.outside, 0o755))
-		Must(t, onVolume(subvolumeCreate, filepath.Join(volume, name), "ws", 0)) // which can be a snapshot's origin, too
+		must(t, os.MkdirAll(p.outside, 0o755))
+		must(t, onVolume(subvolumeCreate, filepath.Join(volume, name), "ws", 0)) // which can be a snapshot's origin, too
 		do(p, []string{probeVar + "=subvolume", "PROBE_OUTSIDE=" + p.outside})
 		names, err := os.ReadDir(p.outside)
-		Must(t, err)
+		must(t, err)
 		return len(names) > 0
 	}
 	policy := func(p place) policy.Policy {
@@ -122,12 +122,12 @@ func btrfs(t *testing.T) string {
 		t.Skip("only root can mount one")
 	}
 	dir, err := os.MkdirTemp("", "c-*")
-	Must(t, err)
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	image, volume := filepath.Join(dir, "image"), filepath.Join(dir, "volume")
-	Must(t, os.WriteFile(image, nil, 0o600))
-	Must(t, os.Truncate(image, 200<<20))
-	Must(t, os.Mkdir(volume, 0o755))
+	must(t, os.WriteFile(image, nil, 0o600))
+	must(t, os.Truncate(image, 200<<20))
+	must(t, os.Mkdir(volume, 0o755))
 	for _, argv := range [][]string{{"mkfs.btrfs", "-q", image}, {"mount", "-o", "loop", image, volume}} {
 		if out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("there is no btrfs here: %s: %v %s", argv[0], err, out)

@@ -81,7 +81,7 @@ func beSameID(dir string) {
 		}
 		cmd := exec.Command("/bin/sh", "-c", "setsid sleep 1000 & exit 0")
 		cmd.Dir = dir
-		d, err := c.Start(Starting(cmd))
+		d, err := c.Start(starting(cmd))
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 func (p place) beside(t *testing.T, name string) place {
 	t.Helper()
 	q := place{filepath.Join(p.ws, name), p.outside}
-	Must(t, os.MkdirAll(q.ws, 0o755))
+	must(t, os.MkdirAll(q.ws, 0o755))
 	return q
 }
 
@@ -92,7 +92,7 @@ func TestKillIsExact(t *testing.T) {
 	eventually(t, "the other did not start", func() bool { return count() > 0 && strings.Contains(b.states(), "T") })
 	for range 5 {
 		c := a.storm(t, i)
-		Must(t, c.Kill())
+		must(t, c.Kill())
 		<-c.Done()
 		if left := a.living(); len(left) > 0 {
 			t.Fatalf("%v survived", left)
@@ -104,7 +104,7 @@ func TestKillIsExact(t *testing.T) {
 			t.Fatalf("the other command's processes: %q, one was stopped and one ran", s)
 		}
 	}
-	Must(t, other.Kill())
+	must(t, other.Kill())
 	<-other.Done()
 }
 
@@ -123,7 +123,7 @@ func TestKillsAtOnce(t *testing.T) {
 		go func() { ended <- c.Kill() }()
 	}
 	for range cells {
-		Must(t, <-ended)
+		must(t, <-ended)
 	}
 	for n, c := range cells {
 		<-c.Done()
@@ -135,7 +135,7 @@ func TestKillsAtOnce(t *testing.T) {
 	if s := by.states(); s != "S" {
 		t.Errorf("the bystander: %q", s)
 	}
-	Must(t, other.Kill())
+	must(t, other.Kill())
 }
 
 // TestReaperKilled: a command that kills what holds it together ends with it, as
@@ -150,7 +150,7 @@ func TestReaperKilled(t *testing.T) {
 		_, c := a.begin(t, i, nil, "/bin/sh", "-c", daemons+"echo up > up; kill -"+sig+" $PPID; sleep 1005")
 		eventually(t, "the daemons did not start", a.isUp)
 		if sig == "STOP" {
-			Must(t, c.Kill())
+			must(t, c.Kill())
 		}
 		<-c.Done()
 		if left := a.living(); len(left) > 0 {
@@ -176,12 +176,12 @@ func TestKeeperKilled(t *testing.T) {
 	p := newPlace(t)
 	i := p.isolator(t, true)
 	c := p.storm(t, i)
-	Must(t, unix.Kill(i.Keeper.Pid, unix.SIGKILL))
+	must(t, unix.Kill(i.Keeper.PID, unix.SIGKILL))
 	<-c.Done()
 	if left := p.living(); len(left) > 0 {
 		t.Errorf("%v survived", left)
 	}
-	Must(t, c.Kill())
+	must(t, c.Kill())
 	if c, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws}); err == nil {
 		t.Errorf("a command started: %+v", c)
 	}
@@ -191,14 +191,14 @@ func TestKeeperKilled(t *testing.T) {
 // first, with the commands, when there is no memory left.
 func TestKeeperIsSmall(t *testing.T) {
 	i := newPlace(t).isolator(t, true)
-	size, _ := strconv.Atoi(strings.Fields(proc.StatusField(i.Keeper.Pid, "VmRSS") + " 0")[0])
+	size, _ := strconv.Atoi(strings.Fields(proc.StatusField(i.Keeper.PID, "VmRSS") + " 0")[0])
 	if size > 2000 {
 		t.Errorf("it has %d KB", size)
 	}
-	if name := proc.Name(i.Keeper.Pid); name != "keeper" {
+	if name := proc.Name(i.Keeper.PID); name != "keeper" {
 		t.Errorf("it is called %q", name)
 	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", i.Keeper.Pid))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", i.Keeper.PID))
 	if len(line) > 0 || err != nil {
 		t.Errorf("it shows %q %v", line, err)
 	}
@@ -220,11 +220,11 @@ func TestNoDescriptors(t *testing.T) {
 	_, c := p.begin(t, i, nil, "/bin/sleep", "1000")
 	eventually(t, "it did not start", func() bool { return p.states() == "S" })
 	var limit unix.Rlimit
-	Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	tight := limit
 	i.StandStill(func() {
 		tight.Cur = 3
-		Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &tight))
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &tight))
 		if _, err := i.Procs.List(); err == nil {
 			t.Error("they could be listed: this proves nothing")
 		}
@@ -234,10 +234,10 @@ func TestNoDescriptors(t *testing.T) {
 			t.Error("they can be listed: this proves nothing")
 		}
 	}
-	Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	eventually(t, "it stands still", func() bool { return p.states() == "S" })
 	goesOn(i)
-	Must(t, c.Kill())
+	must(t, c.Kill())
 }
 
 // TestIsolatingServerKilled is TestServerKilled for namespaces.
@@ -245,21 +245,21 @@ func TestIsolatingServerKilled(t *testing.T) {
 	p := newPlace(t)
 	p.isolator(t, true)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for _, group := range []bool{false, true} {
 		server := exec.Command(exe)
 		server.Env = append(os.Environ(), serverVar+"="+p.ws, isolatingVar+"=1")
 		server.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-		Must(t, server.Start())
+		must(t, server.Start())
 		eventually(t, "the server did not start", p.isUp)
 		victim := server.Process.Pid
 		if group {
 			victim = -victim
 		}
-		Must(t, unix.Kill(victim, unix.SIGKILL))
+		must(t, unix.Kill(victim, unix.SIGKILL))
 		_ = server.Wait()
 		eventually(t, "processes survived their server", func() bool { return len(p.living()) == 0 })
-		Must(t, os.Remove(filepath.Join(p.ws, "up")))
+		must(t, os.Remove(filepath.Join(p.ws, "up")))
 	}
 }
 

@@ -3,13 +3,14 @@
 package confine
 
 import (
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 )
 
 // connecting is a command that connects to sockets, in two ways, and says to which.
@@ -32,24 +33,24 @@ func TestSocketsInReadablePlaces(t *testing.T) {
 	p := newPlace(t)
 	read := filepath.Join(filepath.Dir(p.ws), "r")
 	daemons := filepath.Join(read, "daemon")
-	Must(t, os.MkdirAll(daemons, 0o755))
-	Must(t, os.WriteFile(filepath.Join(read, "program"), []byte("program"), 0o755))
+	must(t, os.MkdirAll(daemons, 0o755))
+	must(t, os.WriteFile(filepath.Join(read, "program"), []byte("program"), 0o755))
 	stream, dgram, own := filepath.Join(daemons, "s"), filepath.Join(read, "d"), filepath.Join(p.ws, "s")
 	serve(t, "unix", stream)
 	serve(t, "unix", own)
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: dgram, Net: "unixgram"})
-	Must(t, err)
+	must(t, err)
 	defer conn.Close()
 
 	// The kernel's list does not tell where these are.
 	moved, relative := filepath.Join(read, "moved"), filepath.Join(read, "relative")
 	serve(t, "unix", moved+".new")
-	Must(t, os.Rename(moved+".new", moved))
+	must(t, os.Rename(moved+".new", moved))
 	t.Chdir(read)
 	serve(t, "unix", "relative")
 
 	script := filepath.Join(p.ws, "connect.py")
-	Must(t, os.WriteFile(script, []byte(connecting), 0o644))
+	must(t, os.WriteFile(script, []byte(connecting), 0o644))
 	argv := []string{"python3", script, stream, dgram, moved, relative, own}
 	free, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	for _, path := range argv[2:] {
@@ -65,7 +66,7 @@ func TestSocketsInReadablePlaces(t *testing.T) {
 	}
 	defer i.Close()
 	python, err := exec.LookPath("python3")
-	Must(t, err)
+	must(t, err)
 	out, _ := p.in(t, i, nil, append([]string{python}, argv[1:]...)...)
 	if !strings.Contains(out, "done") || !strings.Contains(out, "connected to "+own) {
 		t.Errorf("its own socket is out of reach: %s", out)

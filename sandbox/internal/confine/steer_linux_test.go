@@ -189,7 +189,7 @@ func lateAddress() error {
 func TestNoPacketLeaves(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	server := exec.Command(exe)
 	server.Env = append(os.Environ(), netVar+"="+p.ws)
 	server.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
@@ -197,7 +197,7 @@ func TestNoPacketLeaves(t *testing.T) {
 	if strings.Contains(string(out), "no network:") || err != nil && os.Getuid() != 0 {
 		t.Skipf("no network of our own here: %v %s", err, out)
 	}
-	Must(t, err)
+	must(t, err)
 	proven := 0
 	for line := range strings.Lines(string(out)) {
 		var way string
@@ -317,7 +317,7 @@ func carries(b []byte) bool {
 func TestListenNeedsTheBrokersBind(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	free := p.do(t, nil, []string{probeVar + "=disconnect"}, exe)
 	if free.err != nil {
 		t.Fatalf("unconfined it does not work, so it proves nothing: %v %s", free.err, free.out)

@@ -62,13 +62,13 @@ func (p place) attacked(t *testing.T) *namespaces.Isolator {
 func (p place) launch(t *testing.T, i *namespaces.Isolator, env []string, argv ...string) (c *namespaces.Cell) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	Must(t, err)
+	must(t, err)
 	within(t, "Start", func() {
 		defer null.Close()
 		c, err = i.Start(namespaces.Program{Path: argv[0], Argv: argv, Dir: p.ws, Env: append(os.Environ(), env...),
 			Files: [3]uintptr{null.Fd(), null.Fd(), null.Fd()}})
 	})
-	Must(t, err)
+	must(t, err)
 	return c
 }
 
@@ -102,7 +102,7 @@ func (p place) goesOnWith(t *testing.T, i *namespaces.Isolator) {
 // itself or by another process, holds up neither its end nor the session.
 func TestReaperStopped(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for name, tt := range map[string]struct {
 		script string
 		ends   bool
@@ -137,7 +137,7 @@ func TestReaperStopped(t *testing.T) {
 // commands start and can be killed, and once it is ended all is as before.
 func TestAllStopped(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p := newPlace(t)
 	a, b := p.beside(t, "a"), p.beside(t, "b")
 	i := p.attacked(t)
@@ -150,7 +150,7 @@ func TestAllStopped(t *testing.T) {
 		a.kill(t, attacker)
 		within(t, "the session", func() { goesOn(i) })
 		b.goesOnWith(t, i)
-		Must(t, os.Remove(filepath.Join(a.ws, "up")))
+		must(t, os.Remove(filepath.Join(a.ws, "up")))
 	}
 	a.launch(t, i, []string{stopperVar + "=all"}, exe) // Close ends it
 }
@@ -195,7 +195,7 @@ func TestStoppedByItsOwn(t *testing.T) {
 	c := p.launch(t, i, nil, "/bin/sh", "-c", "sleep 1001 & kill -STOP $!; echo up > up; exec sleep 1002")
 	stopped := func() (n int) {
 		all, err := i.Procs.List()
-		Must(t, err)
+		must(t, err)
 		for _, m := range all {
 			if m.State == 'T' {
 				n++

@@ -117,7 +117,7 @@ func bePiled(dir string) {
 	command := func(probe string, argv ...string) *exec.Cmd {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), probeVar+"="+probe), os.Stderr
-		_, err := c.Start(Starting(cmd))
+		_, err := c.Start(starting(cmd))
 		check(err)
 		return cmd
 	}
@@ -149,11 +149,11 @@ func TestBlockedQuestionsTakeNoThreads(t *testing.T) {
 	}
 	const user = 54323
 	top, err := os.MkdirTemp("", "pile-*")
-	Must(t, err)
+	must(t, err)
 	defer os.RemoveAll(top)
-	Must(t, os.Chmod(top, 0o755))
+	must(t, os.Chmod(top, 0o755))
 	dir := filepath.Join(top, "ws")
-	Must(t, os.Mkdir(dir, 0o755))
+	must(t, os.Mkdir(dir, 0o755))
 	if err := unix.Mount("pile", dir, "tmpfs", 0, fmt.Sprintf("size=160m,uid=%d,mode=755", user)); err != nil {
 		t.Skip(err)
 	}
@@ -239,17 +239,17 @@ func connectPatiently() error {
 // another wait for as long as they have to, and none of them fails.
 func TestWaitingConnectsOfOthers(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	p, other := newPlace(t), newPlace(t)
 	c := confiner(t, p.policy(), kernel.Missing{})
 	var commands []*exec.Cmd
 	for i := range 9 {
 		cmd := exec.Command(exe)
 		cmd.Dir = filepath.Join(p.ws, fmt.Sprint(i))
-		Must(t, os.Mkdir(cmd.Dir, 0o755))
+		must(t, os.Mkdir(cmd.Dir, 0o755))
 		cmd.Env = append(os.Environ(), probeVar+"=connects")
-		_, err := c.Start(Starting(cmd))
-		Must(t, err)
+		_, err := c.Start(starting(cmd))
+		must(t, err)
 		commands = append(commands, cmd)
 	}
 	for _, cmd := range commands {
@@ -259,7 +259,7 @@ func TestWaitingConnectsOfOthers(t *testing.T) {
 	if r := other.do(t, confiner(t, other.policy(), kernel.Missing{}), []string{probeVar + "=patient"}, exe); r.err != nil {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
-	Must(t, c.Close())
+	must(t, c.Close())
 	for _, cmd := range commands {
 		_ = wait(cmd)
 	}

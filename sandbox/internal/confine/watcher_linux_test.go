@@ -82,8 +82,8 @@ func (p place) launchConfined(t *testing.T, c *threads.Confiner, env []string, s
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", evader+script)
 	cmd.Dir, cmd.Env = p.ws, append(os.Environ(), env...)
-	d, err := c.Start(Starting(cmd))
-	Must(t, err)
+	d, err := c.Start(starting(cmd))
+	must(t, err)
 	go func() { _ = wait(cmd) }()
 	eventually(t, "the daemon did not start", func() bool {
 		for _, pid := range p.living() {
@@ -115,7 +115,7 @@ func (p place) kills(t *testing.T, d *threads.Domain) {
 	go func() { killed <- d.Kill() }()
 	select {
 	case err := <-killed:
-		Must(t, err)
+		must(t, err)
 	case <-time.After(2 * time.Minute):
 		t.Fatal("Kill does not return")
 	}
@@ -126,7 +126,7 @@ func (p place) kills(t *testing.T, d *threads.Domain) {
 // down, its own or another command's, and is killed with all that it left.
 func TestWatcherIsOutOfReach(t *testing.T) {
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
 			p := newPlace(t)
@@ -144,8 +144,8 @@ func TestWatcherIsOutOfReach(t *testing.T) {
 				return err == nil
 			})
 			for _, w := range []*threads.Watcher{d.Watcher, other.Watcher} {
-				if !strings.Contains(string(report), fmt.Sprint("watcher ", w.Pid)) {
-					t.Errorf("the probe did not see the watcher %d", w.Pid)
+				if !strings.Contains(string(report), fmt.Sprint("watcher ", w.PID)) {
+					t.Errorf("the probe did not see the watcher %d", w.PID)
 				}
 			}
 			if strings.Contains(string(report), ":") {
@@ -174,12 +174,12 @@ func TestWatcherLost(t *testing.T) {
 			}
 			other, _ := b.launchConfined(t, c, nil, "exec sleep 1001")
 			foreign, _ := b.launchConfined(t, stranger, nil, "exec sleep 1001")
-			Must(t, unix.Kill(d.Watcher.Pid, unix.SIGKILL))
+			must(t, unix.Kill(d.Watcher.PID, unix.SIGKILL))
 			a.ends(t, d)
 			if !other.Alive() || !foreign.Alive() || len(b.living()) != 4 {
 				t.Error("another command did not go on")
 			}
-			Must(t, other.Kill())
+			must(t, other.Kill())
 			b.kills(t, foreign)
 		})
 	}
@@ -199,9 +199,9 @@ func TestWatcherStopped(t *testing.T) {
 			if d.Watcher == nil {
 				t.Skip("signals are not scoped")
 			}
-			Must(t, halt(d.Watcher.Pid))
+			must(t, halt(d.Watcher.PID))
 			eventually(t, "the watcher does not stand still", func() bool {
-				w, _ := proc.Read(d.Watcher.Pid)
+				w, _ := proc.Read(d.Watcher.PID)
 				return w.Stopped
 			})
 			if has := d.Watcher.Has(cmd.Process.Pid); has != (name == "for once") {

@@ -4,12 +4,13 @@ package confine
 
 import (
 	"encoding/json"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 )
 
 // A task is ordinary work that must go well inside.
@@ -134,7 +135,7 @@ func TestServer(t *testing.T) {
 	if out, err := exec.Command("echo", "x").Output(); err != nil || string(out) != "x\n" { t.Fatal(err) }
 }
 `} {
-		Must(t, os.WriteFile(filepath.Join(p.ws, name), []byte(text), 0o644))
+		must(t, os.WriteFile(filepath.Join(p.ws, name), []byte(text), 0o644))
 	}
 	r := p.do(t, c, []string{"GOCACHE=" + filepath.Join(p.ws, ".tmp/cache"), "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local"}, "go", "test", "-vet=off", "./...")
 	if r.err != nil || !strings.Contains(r.out, "ok ") {
@@ -157,7 +158,7 @@ open("port.new", "w").write(str(l.getsockname()[1])); import os; os.rename("port
 while True: l.accept()[0].sendall(b"hello\n")
 ' > /dev/null 2>&1 &`
 	first := p.sh(t, c, server)
-	Must(t, first.err)
+	must(t, first.err)
 	eventually(t, "the server did not start", func() bool { _, err := os.Stat(filepath.Join(p.ws, "port")); return err == nil })
 	const client = `python3 -c '
 import socket
@@ -208,7 +209,7 @@ func TestNetworkAllowed(t *testing.T) {
 	policy.Network = true
 	c := confiner(t, policy, kernel.Missing{})
 	exe, err := os.Executable()
-	Must(t, err)
+	must(t, err)
 	for _, name := range []string{"tcp", "udp", "tcp-listen", "tcp-autobind", "tcp6-mapped"} {
 		if r := p.do(t, c, append(scene(t, newPlace(t)), probeVar+"="+name), exe); r.err != nil {
 			t.Errorf("%s: %s", name, r.out)
@@ -224,7 +225,7 @@ func TestNetworkAllowed(t *testing.T) {
 func TestStatus(t *testing.T) {
 	p := newPlace(t)
 	c := confiner(t, p.policy(), kernel.Missing{})
-	Must(t, c.SelfTest())
+	must(t, c.SelfTest())
 	s := c.Status()
 	if !s.Enforced() || !s.Seccomp || s.LandlockABI != kernel.LandlockABI() || !s.Kill.Proven {
 		t.Errorf("%+v", s)

@@ -37,7 +37,7 @@ type response struct {
 	flags uint32
 }
 
-// An answer is what a system call returns to the command: a value, an error, or
+// An Answer is what a system call returns to the command: a value, an error, or
 // that the kernel shall go on and execute it.
 type Answer struct {
 	val int64
@@ -58,7 +58,7 @@ func failed(err error) Answer {
 	return Answer{}
 }
 
-// A broker answers the system calls of one domain that the filter passes on.
+// A Broker answers the system calls of one domain that the filter passes on.
 type Broker struct {
 	session *Session
 	watcher Watcher // nil where signals are not scoped
@@ -92,7 +92,7 @@ func notificationSize() uintptr {
 	return max(uintptr(sizes.notif), unsafe.Sizeof(notification{}))
 }
 
-// serve answers until no process is left that could ask.
+// Serve answers until no process is left that could ask.
 func (b *Broker) Serve() {
 	defer b.file.Close()
 	defer b.kept.close()

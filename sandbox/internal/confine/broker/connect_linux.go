@@ -96,7 +96,7 @@ func (q *Question) connectAnywhere(sock int, raw []byte) Answer {
 // brief is how long a connect may block, in which it holds a thread of ours.
 var brief = unix.NsecToTimeval(int64(time.Millisecond))
 
-// waitingConnects bounds the connects of one session that wait for the other side,
+// WaitingConnects bounds the connects of one session that wait for the other side,
 // each of which holds a descriptor.
 const WaitingConnects = 32
 

@@ -410,7 +410,7 @@ func (q *Question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
 	}
 }
 
-// waitingReceives bounds the receives of one session that wait.
+// WaitingReceives bounds the receives of one session that wait.
 const WaitingReceives = 48
 
 // endOf duplicates the asker's end of a datagram socket.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parseInet reads a struct sockaddr_in or sockaddr_in6.
+// ParseInet reads a struct sockaddr_in or sockaddr_in6.
 func ParseInet(raw []byte) (netip.AddrPort, bool) {
 	if len(raw) < unix.SizeofSockaddrInet4 {
 		return netip.AddrPort{}, false
@@ -26,7 +26,7 @@ func ParseInet(raw []byte) (netip.AddrPort, bool) {
 	return netip.AddrPort{}, false
 }
 
-// inetAddress writes an address for a socket of the given domain; an IPv4
+// InetAddress writes an address for a socket of the given domain; an IPv4
 // address is mapped for an IPv6 socket.
 func InetAddress(domain int, a netip.AddrPort) []byte {
 	if domain == unix.AF_INET {
@@ -48,7 +48,7 @@ func InetAddress(domain int, a netip.AddrPort) []byte {
 	return raw
 }
 
-// localAddress returns where an internet socket is bound.
+// LocalAddress returns where an internet socket is bound.
 func LocalAddress(sock int) (netip.AddrPort, bool) {
 	sa, err := unix.Getsockname(sock)
 	if err != nil {

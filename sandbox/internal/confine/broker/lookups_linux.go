@@ -35,7 +35,7 @@ const (
 	writeWithin  = 5 * time.Second
 )
 
-// lookups are the sockets of a session by which its commands ask for names. Those
+// Lookups are the sockets of a session by which its commands ask for names. Those
 // that are idle hold no thread, and a read takes a seat: what a command sends along
 // with a message is closed with it, which can take as long as the command likes.
 type Lookups struct {
@@ -52,7 +52,7 @@ type Lookups struct {
 	Ports map[uint16][]*lookup
 }
 
-// A budget is of the descriptors that sockets for names take, for all sessions.
+// A Budget is of the descriptors that sockets for names take, for all sessions.
 type Budget struct {
 	Mu         sync.Mutex
 	used, most int

@@ -16,7 +16,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
-// A gate is what a [network.Gate] does for the broker.
+// A Gate is what a [network.Gate] does for the broker.
 type Gate interface {
 	Admit(to netip.AddrPort) network.Verdict
 	Answer(ctx context.Context, query []byte, size int) []byte
@@ -64,7 +64,7 @@ func (q *Question) connectOutward(sock int, raw []byte) Answer {
 // connectNames gives the asker, in the place of a TCP socket that it connects to a
 // server of names, one end of a connection to this one.
 func (q *Question) connectNames(sock int, raw []byte) Answer {
-	switch TcpState(sock) {
+	switch TCPState(sock) {
 	case stateClose:
 	case StateSynSent:
 		return Fail(unix.EALREADY)

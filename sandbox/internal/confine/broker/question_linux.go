@@ -17,7 +17,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// A question is one system call of a command that waits for the broker. What is
+// A Question is one system call of a command that waits for the broker. What is
 // read from the asker's memory is read once, and judged and used as it was read.
 type Question struct {
 	notification
@@ -39,7 +39,7 @@ func (q *Question) rest(f func()) {
 	f()
 }
 
-// handlers say who decides which system call.
+// Handlers say who decides which system call.
 var Handlers = func() map[int32]func(*Question) Answer {
 	h := map[int32]func(*Question) Answer{
 		unix.SYS_SOCKET: (*Question).socket, unix.SYS_BIND: (*Question).bind,
@@ -95,7 +95,7 @@ func (q *Question) valid() bool {
 	return q.broker.control(ioctlValid, unsafe.Pointer(&id)) == 0
 }
 
-// arg returns an argument that the kernel takes as int.
+// Arg returns an argument that the kernel takes as int.
 func (q *Question) Arg(i int) int { return int(int32(q.args[i])) }
 
 // read copies the asker's memory; false when it cannot be had.

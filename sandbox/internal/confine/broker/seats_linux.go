@@ -2,7 +2,7 @@
 
 package broker
 
-// seats are for questions that are worked on, each of which may block a thread for
+// Seats are for questions that are worked on, each of which may block a thread for
 // as long as commands like. A session takes few of those for all, and has one that
 // no other session takes. Who finds none waits, which takes no thread.
 type Seats struct {
@@ -10,17 +10,17 @@ type Seats struct {
 	last chan struct{}
 }
 
-// commonSeats are for all sessions.
+// CommonSeats are for all sessions.
 var CommonSeats = make(chan struct{}, 24)
 
-// sessionSeats is how many one session may have.
+// SessionSeats is how many one session may have.
 const SessionSeats = 8
 
 func NewSeats() Seats {
 	return Seats{Mine: make(chan struct{}, SessionSeats), last: make(chan struct{}, 1)}
 }
 
-// take waits for a seat; leave gives it back.
+// Take waits for a seat; leave gives it back.
 func (s Seats) Take() (leave func()) {
 	s.Mine <- struct{}{}
 	from := CommonSeats

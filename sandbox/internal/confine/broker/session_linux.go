@@ -12,7 +12,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
-// A session is what the brokers of one session's commands share: what is allowed, and
+// A Session is what the brokers of one session's commands share: what is allowed, and
 // what its commands have made.
 type Session struct {
 	Policy   policy.Policy
@@ -53,7 +53,7 @@ func NewSession(p policy.Policy, has kernel.Features, watchers func(started bool
 		Receives: make(chan struct{}, WaitingReceives)}
 }
 
-// serveDatagrams has the commands get sockets for names and for each other where they ask
+// ServeDatagrams has the commands get sockets for names and for each other where they ask
 // for UDP sockets. The gate is nil for none.
 func (s *Session) ServeDatagrams(g Gate) {
 	if v, ok := g.(*network.Gate); !ok || v != nil {
@@ -62,7 +62,7 @@ func (s *Session) ServeDatagrams(g Gate) {
 	s.Lookups = newLookups(s.gate, s.Seats)
 }
 
-// close gives back what the commands have made. None of them is left.
+// Close gives back what the commands have made. None of them is left.
 func (s *Session) Close() {
 	if s.Lookups != nil {
 		s.Lookups.close()

@@ -81,7 +81,7 @@ func cString(b []byte) string {
 	return string(b)
 }
 
-// unixAddress writes a struct sockaddr_un.
+// UnixAddress writes a struct sockaddr_un.
 func UnixAddress(path string) []byte {
 	return append([]byte{unix.AF_UNIX, 0}, path+"\x00"...)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
-// A gateway is the way out of a session's namespaces: a network namespace in which no
+// A Gateway is the way out of a session's namespaces: a network namespace in which no
 // process lives, joined with that of the commands alone. What a gate permits is led
 // there, and there every address is the gateway's own: a command that connects is
 // connected with us, who learn from our end whom it meant. All else finds no way out of
@@ -121,7 +121,7 @@ func (g *Gateway) begin(names int) error {
 	return nil
 }
 
-// unnamed is an address that no rule names, one for documents; where there is none,
+// Unnamed is an address that no rule names, one for documents; where there is none,
 // that of nobody, which is this machine.
 func (g *Gateway) Unnamed() netip.AddrPort {
 	nobody := netip.AddrPortFrom(netip.IPv4Unspecified(), 9)
@@ -137,7 +137,7 @@ func (g *Gateway) Unnamed() netip.AddrPort {
 	return nobody
 }
 
-// proof is what the self-test says of the network: more than that the server's own
+// Proof is what the self-test says of the network: more than that the server's own
 // ports are out of reach.
 func (g *Gateway) Proof(own selftest.Check, beyond unix.Errno) selftest.Check {
 	at := g.Unnamed()
@@ -202,7 +202,7 @@ func (g *Gateway) newSocket() (int, error) {
 	return sock, nil
 }
 
-// close ends all connections and gives the gateway back.
+// Close ends all connections and gives the gateway back.
 func (g *Gateway) Close() {
 	if g == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raiseLoopback starts the only interface that a new network namespace has.
+// RaiseLoopback starts the only interface that a new network namespace has.
 func RaiseLoopback() error {
 	sock, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -61,16 +61,13 @@ const (
 	Parts
 )
 
-// Variables for tests of kernels without them.
-var (
-	WayKind = "veth"
-	OpenSix = func() (int, error) { return unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0) }
-)
+// Lacks are parts of the kernel to do without, so that a test can see what happens.
+type Lacks struct{ IPv6, Veth bool }
 
 // makeWay makes the gateway of the namespace that this thread is in, leaves for the
 // gateway, and returns the descriptors that it consists of.
-func Make(settings int) (made []int, err error) {
-	w := wayMaker{settings: settings}
+func Make(settings int, without Lacks) (made []int, err error) {
+	w := wayMaker{settings: settings, without: without}
 	steps := []struct {
 		what string
 		make func() error
@@ -79,7 +76,7 @@ func Make(settings int) (made []int, err error) {
 		{"a second network namespace (/proc/sys/user/max_net_namespaces says how many there may be)", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
 		{"the gateway's network", w.enterGateway},
 		{"a pair of virtual interfaces: load the kernel's module veth, or use --sandbox landlock, which does without", func() error {
-			return w.commands.addLinks(os.Getpid())
+			return w.commands.addLinks(os.Getpid(), w.kind())
 		}},
 		{"addresses", w.address},
 		{"routes by protocol and port, which Linux 4.17 has (--sandbox landlock does without)", w.rules},
@@ -97,17 +94,28 @@ func Make(settings int) (made []int, err error) {
 // A wayMaker makes a gateway. The thread is in the commands' namespace first.
 type wayMaker struct {
 	commands, gateway netlinkSocket
-	settings          int   // /proc/sys/net
+	settings          int // /proc/sys/net
+	without           Lacks
 	families          []int // indexes into wayHere and so on
 	Results           [2]int
 	made              [Parts]int
 }
 
+// kind is that of the interfaces, as the kernel names it.
+func (w *wayMaker) kind() string {
+	if w.without.Veth {
+		return "nothing"
+	}
+	return "veth"
+}
+
 func (w *wayMaker) enter() (err error) {
 	w.families = []int{0}
-	if sock, err := OpenSix(); err == nil {
+	if sock, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
 		unix.Close(sock)
-		w.families = []int{0, 1}
+		if !w.without.IPv6 {
+			w.families = []int{0, 1}
+		}
 	}
 	for i := range w.Results {
 		if w.Results[i], err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
@@ -135,7 +143,7 @@ func (w *wayMaker) enterGateway() (err error) {
 	return w.set()
 }
 
-// openSettings opens the settings of networks, those of the namespace of whatever
+// OpenSettings opens the settings of networks, those of the namespace of whatever
 // thread uses them. The kernel permits that only where a whole /proc can be seen that
 // is not read only.
 func OpenSettings() (int, error) {
@@ -196,7 +204,7 @@ func (w *wayMaker) address() error {
 	return err
 }
 
-// nameServers is what commands read of /etc/resolv.conf: the machine's own, but for
+// NameServers is what commands read of /etc/resolv.conf: the machine's own, but for
 // the servers. One on loopback would be sought in the session.
 func NameServers(text string) string {
 	var own strings.Builder
@@ -288,7 +296,7 @@ func frames() (int, error) {
 	return sock, unix.SetsockoptInt(sock, unix.SOL_PACKET, withOffload, 1)
 }
 
-// tryTime is how long the first packet may take.
+// TryTime is how long the first packet may take.
 const TryTime = 15 * time.Second
 
 // try proves that packets are steered as they shall be: a kernel that does not know

@@ -13,7 +13,7 @@ import (
 // A netlinkSocket is one by which the kernel is told how a network namespace is laid out.
 type netlinkSocket int
 
-// openNetlink makes one for the namespace of the calling thread.
+// OpenNetlink makes one for the namespace of the calling thread.
 func OpenNetlink() (netlinkSocket, error) {
 	sock, err := netlink.Open()
 	return netlinkSocket(sock), err
@@ -26,7 +26,7 @@ const newObject = unix.NLM_F_CREATE | unix.NLM_F_EXCL
 // addLinks makes the two ends of a way, one in the namespace of the socket and one in
 // that of a thread. Both have the same address of their link: so nobody has to ask the
 // other side for it, and neither keeps what it asked.
-func (n netlinkSocket) addLinks(thread int) error {
+func (n netlinkSocket) addLinks(thread int, kind string) error {
 	const peerInfo = 1 // VETH_INFO_PEER
 	m := netlink.NewMessage(unix.RTM_NEWLINK, newObject, unix.IfInfomsg{Index: WayIndex})
 	link := func() {
@@ -34,7 +34,7 @@ func (n netlinkSocket) addLinks(thread int) error {
 	}
 	link()
 	m.Nest(unix.IFLA_LINKINFO, func() {
-		m.Name(unix.IFLA_INFO_KIND, WayKind).Nest(unix.IFLA_INFO_DATA, func() {
+		m.Name(unix.IFLA_INFO_KIND, kind).Nest(unix.IFLA_INFO_DATA, func() {
 			m.Nest(peerInfo, func() {
 				m.Put(unix.IfInfomsg{Index: gatewayIndex})
 				link()
@@ -70,7 +70,7 @@ func (n netlinkSocket) addAddress(index int, a netip.Addr) error {
 	return n.ask(m.Attr(unix.IFA_FLAGS, uint32(unix.IFA_F_NODAD|unix.IFA_F_NOPREFIXROUTE)))
 }
 
-// A route is a way to what has a prefix.
+// A Route is a way to what has a prefix.
 type Route struct {
 	Table uint32
 	To    netip.Prefix
@@ -79,7 +79,7 @@ type Route struct {
 	local bool // it is here
 }
 
-// addRoute adds a route, in place of one that is the same otherwise.
+// AddRoute adds a route, in place of one that is the same otherwise.
 func (n netlinkSocket) AddRoute(r Route) error {
 	return n.ask(r.message(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE))
 }
@@ -114,7 +114,7 @@ func (n netlinkSocket) withoutMulticast(index int) error {
 	return nil
 }
 
-// A routeRule is a rule that says by which table packets find their way.
+// A RouteRule is a rule that says by which table packets find their way.
 type RouteRule struct {
 	Family   uint8
 	Order    uint32 // the lowest comes first

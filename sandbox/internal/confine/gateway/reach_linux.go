@@ -11,7 +11,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
-// A way is that of the commands to an address or network which the gate permits.
+// A Way is that of the commands to an address or network which the gate permits.
 type Way struct {
 	ports     []uint16
 	every     bool // every port
@@ -81,7 +81,7 @@ func (g *Gateway) forget(addr netip.Addr) {
 	}
 }
 
-// giveUp removes a way that is forgotten and carries nothing. The caller holds mu.
+// GiveUp removes a way that is forgotten and carries nothing. The caller holds mu.
 func (g *Gateway) GiveUp(to netip.Prefix, w *Way) {
 	if !w.forgotten || w.Live > 0 || g.closed {
 		return

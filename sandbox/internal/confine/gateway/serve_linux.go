@@ -59,7 +59,7 @@ func resetConn(conn *net.TCPConn) {
 	conn.Close()
 }
 
-// dropWaiting resets the connections that wait at a port, and listens again. It needs
+// DropWaiting resets the connections that wait at a port, and listens again. It needs
 // no descriptor.
 func (g *Gateway) DropWaiting(p *port) {
 	g.Mu.Lock()

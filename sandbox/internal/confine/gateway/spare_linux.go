@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostSpare is how many ports are listened on because somebody wanted one of an
+// MostSpare is how many ports are listened on because somebody wanted one of an
 // address with every port. Tests have fewer.
 var MostSpare = 256
 

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptCaps are what root keeps: enough to own and change its files inside the
+// KeptCaps are what root keeps: enough to own and change its files inside the
 // workspace, nothing that reaches other processes or the machine.
 const KeptCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
 
-// dropCaps takes every other capability from the calling thread, for good.
+// DropCaps takes every other capability from the calling thread, for good.
 func DropCaps() error {
 	for c := uintptr(0); c <= 63; c++ {
 		if KeptCaps&(1<<c) != 0 {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A call is one step of a child process that runs no Go: a system call, its
+// A Call is one step of a child process that runs no Go: a system call, its
 // result, and where to go on: next when the result is positive, orElse when it
 // is not; nil ends the process. An error is like no result where must is 0, ends
 // the process where it is 1, and leads to the call of that address otherwise. The
@@ -23,16 +23,16 @@ type Call struct {
 	Must   uintptr
 }
 
-// then makes n follow c whatever c's result is.
+// Then makes n follow c whatever c's result is.
 func (c *Call) Then(n *Call) { c.Next, c.OrElse = n, n }
 
-// errno returns the error of a finished call, 0 for none.
+// Errno returns the error of a finished call, 0 for none.
 func (c *Call) Errno() unix.Errno { return ErrnoOf(int(c.Ret)) }
 
-// notRun is the result of a call that has not been made.
+// NotRun is the result of a call that has not been made.
 const NotRun = 1
 
-// errnoOf returns the error in what the kernel returned, 0 for none.
+// ErrnoOf returns the error in what the kernel returned, 0 for none.
 func ErrnoOf(ret int) unix.Errno {
 	if ret < 0 && ret > -4096 {
 		return unix.Errno(-ret)
@@ -46,7 +46,7 @@ func ErrnoOf(ret int) unix.Errno {
 //go:noescape
 func CloneRun(flags uintptr, first *Call) (pid int)
 
-// spawn runs calls in a process of their own, which shares our memory (CLONE_VM
+// Spawn runs calls in a process of their own, which shares our memory (CLONE_VM
 // in flags) or has a copy of it (0). The records must stay reachable until the
 // process has ended, which reapClone waits for. It must not wait here, where the
 // runtime cannot stop the thread: the child may need the broker.
@@ -68,7 +68,7 @@ func sigmask(set, old *uint64) {
 		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
 }
 
-// reapClone waits for a process made by spawn.
+// ReapClone waits for a process made by spawn.
 func ReapClone(pid int) {
 	for {
 		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fdPath names what a descriptor of ours refers to, wherever it was moved.
+// FdPath names what a descriptor of ours refers to, wherever it was moved.
 func FdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 func IsDir(fd int) bool {
@@ -16,6 +16,6 @@ func IsDir(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// maxDescriptor is above every descriptor; the last argument of close_range(2)
+// MaxDescriptor is above every descriptor; the last argument of close_range(2)
 // is an int to some who emulate Linux.
 const MaxDescriptor = 1<<31 - 1

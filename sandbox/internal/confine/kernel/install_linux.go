@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// installFilter puts the calling thread under the filter and returns the
+// InstallFilter puts the calling thread under the filter and returns the
 // listener for its questions, -1 when none was asked for.
 func InstallFilter(code []unix.SockFilter, listen bool) (int, error) {
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// features are what the kernel, and whatever contains us, let us use.
+// Features are what the kernel, and whatever contains us, let us use.
 type Features struct {
 	Landlock int  // ABI, 0 for none
 	Broker   bool // seccomp listeners
@@ -16,10 +16,10 @@ type Features struct {
 	GetFD    bool // duplicating a child's descriptors
 }
 
-// scoped reports whether Landlock confines signals.
+// Scoped reports whether Landlock confines signals.
 func (f Features) Scoped() bool { return f.Landlock >= 6 }
 
-// missing switches features off, so that a test can see what happens without.
+// Missing switches features off, so that a test can see what happens without.
 type Missing struct {
 	LandlockAbove int // 0: keep what there is
 	Broker, GetFD bool
@@ -34,7 +34,7 @@ func (f Features) Without(m Missing) Features {
 	return f
 }
 
-// probe tries what it reports.
+// Probe tries what it reports.
 func Probe() Features {
 	f := Features{Landlock: LandlockABI(), Memory: canReadMemory(), GetFD: canGetFD()}
 	f.Broker = f.Memory && canListen()

@@ -33,7 +33,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_REFER)
 )
 
-// landlockABI returns the version of Landlock that the kernel offers, 0 for none.
+// LandlockABI returns the version of Landlock that the kernel offers, 0 for none.
 func LandlockABI() int {
 	v, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if e != 0 {
@@ -57,7 +57,7 @@ func handledFS(abi int) uint64 {
 	return rights
 }
 
-// policyAttr returns what the ruleset of commands handles.
+// PolicyAttr returns what the ruleset of commands handles.
 func PolicyAttr(abi int, network bool) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: handledFS(abi)}
 	if abi >= 4 && !network {
@@ -69,7 +69,7 @@ func PolicyAttr(abi int, network bool) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// policyRuleset builds the ruleset of p, which is pinned; the descriptor is used
+// PolicyRuleset builds the ruleset of p, which is pinned; the descriptor is used
 // for every command.
 func PolicyRuleset(p policy.Policy, abi int) (int, error) {
 	attr := PolicyAttr(abi, p.Network)
@@ -90,7 +90,7 @@ func PolicyRuleset(p policy.Policy, abi int) (int, error) {
 	return fd, nil
 }
 
-// addPlaces grants what the descriptors of the places refer to.
+// AddPlaces grants what the descriptors of the places refer to.
 func AddPlaces(ruleset int, places []policy.Place, handled uint64) error {
 	for _, place := range places {
 		if place.Covered {
@@ -160,7 +160,7 @@ func outerRuleset() (int, error) {
 	return fd, nil
 }
 
-// outer is the one that all watchers of this program share.
+// Outer is the one that all watchers of this program share.
 var Outer = sync.OnceValues(outerRuleset)
 
 func CreateRuleset(attr *unix.LandlockRulesetAttr) (int, error) {
@@ -171,7 +171,7 @@ func CreateRuleset(attr *unix.LandlockRulesetAttr) (int, error) {
 	return int(fd), nil
 }
 
-// addRule grants rights below path. A path that does not exist is skipped.
+// AddRule grants rights below path. A path that does not exist is skipped.
 func AddRule(ruleset int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -202,7 +202,7 @@ func addObject(ruleset, fd int, path string, rights uint64) error {
 	return nil
 }
 
-// restrictThread puts the calling thread into a new domain.
+// RestrictThread puts the calling thread into a new domain.
 func RestrictThread(ruleset int) error {
 	if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); e != 0 {
 		return fmt.Errorf("landlock_restrict_self: %w", e)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readMemory copies memory of another process and returns how much it got. Some
+// ReadMemory copies memory of another process and returns how much it got. Some
 // containers forbid the call that is made for it; the file in /proc stands
 // behind the same check of the kernel.
 func ReadMemory(pid int, from uint64, to []byte) int {

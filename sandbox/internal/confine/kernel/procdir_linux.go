@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A procDir is an open /proc of a session: it shows that session's processes, by
+// A ProcDir is an open /proc of a session: it shows that session's processes, by
 // the ids that they have there.
 type ProcDir int
 
@@ -30,29 +30,29 @@ func (d ProcDir) Close() {
 	}
 }
 
-// A member is a process of a session.
+// A Member is a process of a session.
 type Member struct {
-	Pid, Parent int
+	PID, Parent int
 	State       byte
 	threads     int    // more than one: it lives, although its first thread may be a zombie
 	born        uint64 // tells it from a later one with its id
 }
 
-// identity lasts longer than an id does.
+// Identity lasts longer than an id does.
 type Identity struct {
 	pid  int
 	born uint64
 }
 
-func (m Member) Identity() Identity { return Identity{m.Pid, m.born} }
+func (m Member) Identity() Identity { return Identity{m.PID, m.born} }
 
 // lives tells whether any of it runs or may run again.
 func (m Member) lives() bool { return m.threads > 1 || m.State != 'Z' && m.State != 'X' }
 
-// stopped tells whether a signal has made it stand still, or a tracer.
+// Stopped tells whether a signal has made it stand still, or a tracer.
 func (m Member) Stopped() bool { return m.State == 'T' || m.State == 't' }
 
-// list lists the living processes of the session but for the keeper. What ends
+// List lists the living processes of the session but for the keeper. What ends
 // meanwhile is left out; anything else that keeps it from being complete is an error.
 func (d ProcDir) List() ([]Member, error) {
 	fd, err := unix.Openat(int(d), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -85,7 +85,7 @@ func (d ProcDir) List() ([]Member, error) {
 	return all, nil
 }
 
-// member parses PID/stat, whose second field may hold anything.
+// Member parses PID/stat, whose second field may hold anything.
 func (d ProcDir) Member(pid int) (Member, error) {
 	text, err := d.read(pid, "stat")
 	if err != nil {
@@ -95,7 +95,7 @@ func (d ProcDir) Member(pid int) (Member, error) {
 	if len(fields) < 20 {
 		return Member{}, unix.ESRCH
 	}
-	m := Member{Pid: pid, State: fields[0][0]}
+	m := Member{PID: pid, State: fields[0][0]}
 	m.Parent, _ = strconv.Atoi(fields[1])
 	m.threads, _ = strconv.Atoi(fields[17])
 	m.born, _ = strconv.ParseUint(fields[19], 10, 64)
@@ -114,7 +114,7 @@ func (d ProcDir) read(pid int, name string) ([]byte, error) {
 	return text[:max(n, 0)], err
 }
 
-// ours tells whether a process is one that the keeper made for us: only those
+// Ours tells whether a process is one that the keeper made for us: only those
 // have rights over the namespaces.
 func (d ProcDir) Ours(pid int) bool {
 	text, _ := d.read(pid, "status")
@@ -127,18 +127,18 @@ func (d ProcDir) Ours(pid int) bool {
 	return false
 }
 
-// descendants picks those that descend from a process for which root holds.
+// Descendants picks those that descend from a process for which root holds.
 func Descendants(all []Member, root func(Member) bool) []Member {
 	inside := map[int]bool{}
 	for _, m := range all {
-		inside[m.Pid] = root(m)
+		inside[m.PID] = root(m)
 	}
 	var found []Member
 	for grown := true; grown; {
 		grown = false
 		for _, m := range all {
-			if inside[m.Parent] && !inside[m.Pid] {
-				inside[m.Pid], grown = true, true
+			if inside[m.Parent] && !inside[m.PID] {
+				inside[m.PID], grown = true, true
 				found = append(found, m)
 			}
 		}

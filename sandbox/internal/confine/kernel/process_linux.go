@@ -31,7 +31,7 @@ func Harden() error {
 // sessions can make the server use, one for each that runs.
 const maxThreads = 1 << 16
 
-// prepareProcess makes this process one that can have confined children:
+// PrepareProcess makes this process one that can have confined children:
 // undumpable, because the thread that starts a command is for that moment in the
 // command's domain and shares our memory; the reaper of descendants whose
 // parents ended, because they stay ours to see and to end.

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namePort is where programs ask for names.
+// NamePort is where programs ask for names.
 const NamePort = 53
 
-// disconnect undoes a connect; what it leaves as the socket's error is read away.
+// Disconnect undoes a connect; what it leaves as the socket's error is read away.
 func Disconnect(sock int) {
 	_ = ConnectOnce(sock, make([]byte, unix.SizeofSockaddrInet4)) // AF_UNSPEC
 	_, _ = unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_ERROR)

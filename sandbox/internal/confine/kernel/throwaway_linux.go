@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handOver runs f in a goroutine that cannot get the calling, locked thread.
+// HandOver runs f in a goroutine that cannot get the calling, locked thread.
 func HandOver(f func()) {
 	elsewhere := make(chan struct{})
 	go func() {
@@ -22,7 +22,7 @@ func HandOver(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// onThrowawayThread runs f on a thread that is destroyed afterwards.
+// OnThrowawayThread runs f on a thread that is destroyed afterwards.
 func OnThrowawayThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
@@ -32,7 +32,7 @@ func OnThrowawayThread(f func()) {
 	f()
 }
 
-// makeThreads has the runtime make threads until it has as many as are wanted,
+// MakeThreads has the runtime make threads until it has as many as are wanted,
 // which it keeps, while the system has room for more than these.
 func MakeThreads(want int) error {
 	enough := make(chan struct{})
@@ -55,5 +55,5 @@ func MakeThreads(want int) error {
 	}
 }
 
-// threadReserve is for what blocks beside the broker: the file tools and the runtime.
+// ThreadReserve is for what blocks beside the broker: the file tools and the runtime.
 const ThreadReserve = 32

@@ -95,7 +95,7 @@ func slice[T any](a *arena, s []T) *T {
 // address is where p points to, which must be in an arena: there nothing moves.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// add appends a call that nothing leads to yet.
+// Add appends a call that nothing leads to yet.
 func (a *arena) Add(nr uintptr, args ...uintptr) *kernel.Call {
 	c := put(a, kernel.Call{Nr: nr, Ret: kernel.NotRun})
 	copy(c.Args[:], args)

@@ -78,7 +78,7 @@ func (c *Cell) Signal(sig syscall.Signal) error { return c.each(sig) }
 func (c *Cell) Processes() (dir string, pids []int) {
 	members, _ := c.members()
 	for _, m := range members {
-		pids = append(pids, m.Pid)
+		pids = append(pids, m.PID)
 	}
 	return fmt.Sprintf("/proc/self/fd/%d", c.isolator.Procs), pids
 }
@@ -88,7 +88,7 @@ func (c *Cell) Processes() (dir string, pids []int) {
 func (c *Cell) each(sig syscall.Signal) error {
 	members, err := c.members()
 	for _, m := range members {
-		_ = c.isolator.Keeper.signal(m.Pid, sig) // gone is as good
+		_ = c.isolator.Keeper.signal(m.PID, sig) // gone is as good
 	}
 	c.goOn() // also when only the dead are left, which it has to collect
 	return err
@@ -102,10 +102,10 @@ func (c *Cell) members() ([]kernel.Member, error) {
 		return nil, nil
 	}
 	all, err := c.isolator.Procs.List()
-	return kernel.Descendants(all, func(m kernel.Member) bool { return m.Pid == c.reaper }), err
+	return kernel.Descendants(all, func(m kernel.Member) bool { return m.PID == c.reaper }), err
 }
 
-// standStill does something while no process of the session runs, so that none
+// StandStill does something while no process of the session runs, so that none
 // can fork, and then lets those go on that it has stopped.
 func (i *Isolator) StandStill(do func()) {
 	i.Still.Lock()
@@ -125,7 +125,7 @@ func (i *Isolator) stopped() (map[kernel.Identity]bool, error) {
 	all, err := i.Procs.List()
 	before := map[kernel.Identity]bool{}
 	for _, m := range all {
-		if m.State == 'T' && !i.Procs.Ours(m.Pid) {
+		if m.State == 'T' && !i.Procs.Ours(m.PID) {
 			before[m.Identity()] = true
 		}
 	}
@@ -178,7 +178,7 @@ func (i *Isolator) resume(before map[kernel.Identity]bool) {
 		clean++
 		for _, m := range all {
 			if (listed == 0 || m.State == 'T') && !before[m.Identity()] {
-				_ = i.Keeper.signal(m.Pid, unix.SIGCONT)
+				_ = i.Keeper.signal(m.PID, unix.SIGCONT)
 				clean = 0
 			}
 		}
@@ -196,7 +196,7 @@ func (i *Isolator) sweep() {
 			all, err := i.Procs.List()
 			strays := i.strays(all)
 			for _, m := range strays {
-				_ = i.Keeper.signal(m.Pid, unix.SIGKILL)
+				_ = i.Keeper.signal(m.PID, unix.SIGKILL)
 			}
 			if err == nil && len(strays) == 0 || i.Keeper.signal(-1, 0) == kernel.ErrGone {
 				break
@@ -211,7 +211,7 @@ func (i *Isolator) sweep() {
 
 // strays picks those that no reaper has.
 func (i *Isolator) strays(all []kernel.Member) []kernel.Member {
-	root := func(m kernel.Member) bool { return m.Parent == 1 && !i.Procs.Ours(m.Pid) }
+	root := func(m kernel.Member) bool { return m.Parent == 1 && !i.Procs.Ours(m.PID) }
 	strays := kernel.Descendants(all, root)
 	for _, m := range all {
 		if root(m) {

@@ -103,7 +103,7 @@ func (c *Cell) forked() bool {
 	return true
 }
 
-// standsStill tells whether the reaper is stopped or, with all, a child of it;
+// StandsStill tells whether the reaper is stopped or, with all, a child of it;
 // also when that cannot be found out. While a program starts, its leader is the only
 // one there. Whoever has another parent comes from a program that has started, though
 // the note of it may be late, and may stand still as that pleases.
@@ -127,7 +127,7 @@ func (c *Cell) StandsStill(all bool) bool {
 	return err != nil
 }
 
-// urge has the reaper go on and, with all, its children. Where somebody
+// Urge has the reaper go on and, with all, its children. Where somebody
 // stops them again and again, they go on while the rest of the session stands still,
 // and the note is read that comes of it.
 func (c *Cell) Urge(all bool, stopped int) (n note, err error) {
@@ -157,7 +157,7 @@ func (c *Cell) goOnAll() {
 	members, _ := c.members() // the reaper goes on in any case
 	for _, m := range members {
 		if m.Parent == c.reaper {
-			_ = c.isolator.Keeper.signal(m.Pid, unix.SIGCONT)
+			_ = c.isolator.Keeper.signal(m.PID, unix.SIGCONT)
 		}
 	}
 	c.goOn()

@@ -11,7 +11,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// A cellRun is what the leader of a new cell does, as calls in the keeper's arena:
+// A CellRun is what the leader of a new cell does, as calls in the keeper's arena:
 // it restricts itself and becomes the program.
 type CellRun struct {
 	*arena
@@ -46,7 +46,7 @@ func (i *Isolator) bound(r *CellRun, b proc.Bounds) (steps []*kernel.Call) {
 // lowered is a limit, or what the keeper has where that is lower.
 func (k *Keeper) lowered(resource int, limit unix.Rlimit) unix.Rlimit {
 	var has unix.Rlimit
-	if unix.Prlimit(k.Pid, resource, nil, &has) != nil { // it has ended, and nothing starts
+	if unix.Prlimit(k.PID, resource, nil, &has) != nil { // it has ended, and nothing starts
 		return limit
 	}
 	return unix.Rlimit{Cur: min(limit.Cur, has.Cur), Max: min(limit.Max, has.Max)}

@@ -36,9 +36,17 @@ type Isolation struct {
 
 	MaxMemory int64 // what each of its file systems in memory may hold at most; 0: what is usual
 
+	Lacks Lacks // nothing, but for tests
+
 	Sockets []string // paths of sockets of the machine; set by NewIsolator
 	Gateway bool     // whether there is a Gate; set by NewIsolator
 	Names   string   // what /etc/resolv.conf says then, "" for what it is; set by NewIsolator
+}
+
+// Lacks are parts of the kernel to do without, so that a test can see what happens.
+type Lacks struct {
+	MountSetattr bool
+	gateway.Lacks
 }
 
 // An Isolator holds the namespaces of one session: a user namespace, processes,
@@ -128,7 +136,7 @@ func (i *Isolator) furnish(in Isolation) (err error) {
 			return fmt.Errorf("gateway: %w", err)
 		}
 	}
-	root := fmt.Sprintf("/proc/%d/root", i.Keeper.Pid)
+	root := fmt.Sprintf("/proc/%d/root", i.Keeper.PID)
 	if i.Procs, err = kernel.OpenProcDir(root + "/proc"); err != nil {
 		return err
 	}

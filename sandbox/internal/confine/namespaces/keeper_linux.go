@@ -15,12 +15,12 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// A keeper is the first process of a session's namespaces, which last as long as
+// A Keeper is the first process of a session's namespaces, which last as long as
 // it does. It is made of system calls, has memory of its own (an arena that it
 // shares with us, and its code), makes the calls that it is asked for, and ends
 // when its line does: then the kernel kills whatever lives in the namespaces.
 type Keeper struct {
-	Pid   int // seen from outside
+	PID   int // seen from outside
 	arena *arena
 	mark  int // how much of the arena stays
 
@@ -104,7 +104,7 @@ func (k *Keeper) make(spaces uintptr, line int) (err error) {
 	reserve := k.arena.Add(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, pointer(k.arena, limit), 0)
 	reserve.Then(clone) // a user namespace takes it over for all that is in it
 	k.mark = k.arena.used
-	k.Pid, err = proc.Start(func() (int, error) {
+	k.PID, err = proc.Start(func() (int, error) {
 		pid, err := kernel.Spawn(0, reserve)
 		if err != nil {
 			return 0, err
@@ -283,8 +283,8 @@ func (k *Keeper) close() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if k.Pid != 0 {
-			_, _ = proc.Wait(k.Pid)
+		if k.PID != 0 {
+			_, _ = proc.Wait(k.PID)
 		}
 		k.Starting.Lock()
 		defer k.Starting.Unlock()
@@ -301,7 +301,7 @@ func (k *Keeper) close() {
 // kernel puts after the end of all others in its namespaces.
 func (k *Keeper) awaitEnd() {
 	_ = kernel.IgnoringEINTR(func() error {
-		return unix.Waitid(unix.P_PID, k.Pid, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
+		return unix.Waitid(unix.P_PID, k.PID, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 	})
 }
 

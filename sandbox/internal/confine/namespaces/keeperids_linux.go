@@ -36,7 +36,7 @@ func (k *Keeper) writeIDs(uids, gids string) error {
 }
 
 func (k *Keeper) writeProc(name, text string) error {
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", k.Pid, name), []byte(text), 0); err != nil {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", k.PID, name), []byte(text), 0); err != nil {
 		return err
 	}
 	return nil

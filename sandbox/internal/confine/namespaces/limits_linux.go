@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processReserve is how many processes and threads below the user's limit commands
+// ProcessReserve is how many processes and threads below the user's limit commands
 // in namespaces leave to the server.
 const ProcessReserve = 64
 
@@ -34,11 +34,11 @@ func processLimit() (limit unix.Rlimit, err error) {
 // fails where there is little room, of which the command's start tells.
 var reserveThreads = sync.OnceFunc(func() { _ = kernel.MakeThreads(kernel.ThreadReserve) })
 
-// memoryShare is the part of the memory that each file system of a session in
+// MemoryShare is the part of the memory that each file system of a session in
 // memory may fill.
 const MemoryShare = 8
 
-// memorySize is the size of such a file system, as an option of its mount: a part of
+// MemorySize is the size of such a file system, as an option of its mount: a part of
 // the memory, and most where that is asked for. What is in it counts as nobody's, so
 // the kernel would end whoever else has much.
 func MemorySize(most int64) string {

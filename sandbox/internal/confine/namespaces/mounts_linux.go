@@ -253,12 +253,12 @@ func (v view) lay(files map[string]string) func() error {
 	}
 }
 
-// mountSetattr is a variable for tests of kernels without it.
-var MountSetattr = unix.MountSetattr
+// mountSetattr is a variable for a stage that does without it.
+var mountSetattr = unix.MountSetattr
 
 // setMount adds attributes to the mount at path, with AT_RECURSIVE also to those below.
 func setMount(path string, flags uint, attr uint64) error {
-	err := MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: attr})
+	err := mountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: attr})
 	if err == unix.ENOSYS { // before Linux 5.12, and in gVisor
 		return remount(path, flags&unix.AT_RECURSIVE != 0, attr)
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolvConf says whom programs ask for names.
+// ResolvConf says whom programs ask for names.
 const ResolvConf = "/etc/resolv.conf"
 
 // layNameServers lays a text over that file, in the tree of the session.

@@ -68,7 +68,7 @@ func (k *Keeper) lives() bool {
 		return false
 	}
 	const killed = 1 << (unix.SIGKILL - 1)
-	pending, err := strconv.ParseUint(proc.StatusField(k.Pid, "ShdPnd"), 16, 64)
+	pending, err := strconv.ParseUint(proc.StatusField(k.PID, "ShdPnd"), 16, 64)
 	return err == nil && pending&killed == 0
 }
 

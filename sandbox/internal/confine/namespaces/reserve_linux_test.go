@@ -27,11 +27,11 @@ func TestReserve(t *testing.T) {
 			t.Error("it is not held")
 		}
 		for j, k := range r.keepers {
-			if got := scoreOf(t, k.Pid); got != reserveScores[j] || got == scoreOf(t, os.Getpid()) {
-				t.Errorf("process %d has the score %s", k.Pid, got)
+			if got := scoreOf(t, k.PID); got != reserveScores[j] || got == scoreOf(t, os.Getpid()) {
+				t.Errorf("process %d has the score %s", k.PID, got)
 			}
 		}
-		filetest.Must(t, proc.Signal(r.keepers[i].Pid, unix.SIGKILL))
+		filetest.Must(t, proc.Signal(r.keepers[i].PID, unix.SIGKILL))
 		if r.Held() {
 			t.Error("it seems to hold on")
 		}
@@ -49,8 +49,8 @@ func TestReserveIsGivenBack(t *testing.T) {
 		t.Error("it seems to hold on")
 	}
 	for _, k := range r.keepers {
-		if p, found := proc.Read(k.Pid); found && p.Parent == os.Getpid() {
-			t.Errorf("process %d is left", k.Pid)
+		if p, found := proc.Read(k.PID); found && p.Parent == os.Getpid() {
+			t.Errorf("process %d is left", k.PID)
 		}
 	}
 }

@@ -145,8 +145,8 @@ func (c *Cell) tryKill() selftest.Check {
 		return selftest.Check{Detail: "killing a command: " + err.Error()}
 	}
 	for _, m := range left {
-		if err := c.isolator.Keeper.signal(m.Pid, 0); err != unix.ESRCH {
-			return selftest.Check{Detail: fmt.Sprintf("process %d outlived its command (%v)", m.Pid, err)}
+		if err := c.isolator.Keeper.signal(m.PID, 0); err != unix.ESRCH {
+			return selftest.Check{Detail: fmt.Sprintf("process %d outlived its command (%v)", m.PID, err)}
 		}
 	}
 	if len(left) == 0 {

@@ -26,7 +26,7 @@ const stageName = "perstack-base: mounts"
 const stageTime = 2 * gateway.TryTime
 
 // stageEnv is the environment of the stage.
-var StageEnv = []string{"GOMAXPROCS=1"}
+var stageEnv = []string{"GOMAXPROCS=1"}
 
 // In the process that an [Isolator] starts to fill its namespaces, init does that
 // work and never returns. It does not wait for main: what the packages prepare that
@@ -150,7 +150,7 @@ func (k *Keeper) startStage(task, result *os.File) error {
 	for _, c := range stageCaps {
 		steps = append(steps, r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0))
 	}
-	r.Exec = r.Add(unix.SYS_EXECVE, r.text("/proc/self/exe"), r.texts([]string{stageName}), r.texts(StageEnv))
+	r.Exec = r.Add(unix.SYS_EXECVE, r.text("/proc/self/exe"), r.texts([]string{stageName}), r.texts(stageEnv))
 	chain(append(steps, r.Exec)...)
 	fork := r.must(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD), 0)
 	fork.OrElse = steps[0]
@@ -173,6 +173,9 @@ func beStage() (made []int, err error) {
 	if err := json.Unmarshal(task, &in); err != nil {
 		return nil, err
 	}
+	if in.Lacks.MountSetattr {
+		mountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
+	}
 	settings := -1
 	if in.Gateway {
 		if settings, err = gateway.OpenSettings(); err != nil {
@@ -189,7 +192,7 @@ func beStage() (made []int, err error) {
 		return nil, fmt.Errorf("loopback: %w", err)
 	}
 	if in.Gateway {
-		return gateway.Make(settings)
+		return gateway.Make(settings, in.Lacks.Lacks)
 	}
 	return nil, nil
 }

@@ -43,7 +43,7 @@ func (i *Isolator) KillAll() { _ = i.Keeper.signal(-1, unix.SIGKILL) } // who is
 func (i *Isolator) Processes() (dir string, pids []int) {
 	all, _ := i.Procs.List() // the next look may be luckier
 	for _, m := range all {
-		pids = append(pids, m.Pid)
+		pids = append(pids, m.PID)
 	}
 	return fmt.Sprintf("/proc/self/fd/%d", i.Procs), pids
 }

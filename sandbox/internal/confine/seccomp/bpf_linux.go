@@ -218,7 +218,7 @@ func (k cond) size() int {
 	return 1 + max(1, searchSize(len(k.in)))
 }
 
-// forThread returns a copy of the filter with the thread's id filled in.
+// ForThread returns a copy of the filter with the thread's id filled in.
 func ForThread(code []unix.SockFilter, tid int) []unix.SockFilter {
 	out := append([]unix.SockFilter(nil), code...)
 	for i := range out {

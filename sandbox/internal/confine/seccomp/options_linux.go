@@ -12,7 +12,7 @@ import (
 // judges: socket options choose the interface, the route, the headers. So what
 // commands may set is a list, and what steers is not on it.
 
-// A level is a level of setsockopt(2) with some of its options.
+// A Level is a level of setsockopt(2) with some of its options.
 type Level struct {
 	Level   uint32
 	Options []uint32
@@ -71,7 +71,7 @@ func optionRules(o Options) []rule {
 	return []rule{set}
 }
 
-// isSettable reports whether commands may set an option of a level.
+// IsSettable reports whether commands may set an option of a level.
 func IsSettable(at, option uint32) bool {
 	return slices.ContainsFunc(settable, func(l Level) bool { return l.Level == at && slices.Contains(l.Options, option) })
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// failure says what could not be shown to hold, nil when all did.
+// Failure says what could not be shown to hold, nil when all did.
 func (s Status) Failure() error {
 	if s.err != nil {
 		return fmt.Errorf("the self-test could not run: %w", s.err)
@@ -94,7 +94,7 @@ func NewProbe(canary string, target, family int) *probeRun {
 	return r
 }
 
-// run makes the calls in a child of the calling thread.
+// Run makes the calls in a child of the calling thread.
 func (r *probeRun) Run() (Results, error) {
 	defer r.pin.Unpin()
 	pid, err := kernel.Spawn(unix.CLONE_VM, &r.calls[0])

@@ -138,7 +138,7 @@ func (c *Confiner) forget(d *Domain) {
 	delete(c.domains, d)
 }
 
-// live returns the domains of the session that have processes.
+// Live returns the domains of the session that have processes.
 func (c *Confiner) Live() []*Domain {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spares are domains made ahead of time. Making starts with the first take, so
+// Spares are domains made ahead of time. Making starts with the first take, so
 // a server that runs no command pays nothing.
 type Spares struct {
 	make func() (*Domain, error)
@@ -46,7 +46,7 @@ func (s *Spares) take() (*Domain, error) {
 	return s.make()
 }
 
-// refillDelay lets a command that just started have the processor first.
+// RefillDelay lets a command that just started have the processor first.
 const RefillDelay = 5 * time.Millisecond
 
 // refill makes spares up to the wanted number, in the background and soon.

@@ -17,14 +17,14 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
-// A watcher is a process of a few instructions that lives in the outer Landlock
+// A Watcher is a process of a few instructions that lives in the outer Landlock
 // domain of one command. It can signal exactly the processes of that command,
 // and they can neither signal nor trace it. It does on request what only it can
 // do, and when its line breaks, because the domain is to be killed or because
 // the server has died, it kills them all and ends. It has a memory and a name of
 // its own, so what ends the server does not end it as well.
 type Watcher struct {
-	Pid   int
+	PID   int
 	mu    sync.Mutex    // one request at a time
 	line  int           // our end of its socket pair, -1 when it is gone
 	fired bool          // it killed its domain when the line broke
@@ -33,7 +33,7 @@ type Watcher struct {
 	pin   runtime.Pinner
 }
 
-// watcherName is how system tools show watchers.
+// WatcherName is how system tools show watchers.
 const WatcherName = "command-watcher"
 
 // newWatcher starts a watcher from the calling thread, which must already be in
@@ -51,13 +51,13 @@ func newWatcher() (*Watcher, error) {
 	w := &Watcher{line: pair[0], ended: make(chan struct{})}
 	w.pin.Pin(w)
 	w.write(uintptr(pair[1]), uintptr(image))
-	w.Pid, err = proc.Start(func() (int, error) { return kernel.Spawn(unix.CLONE_VM, &w.steps[0]) })
+	w.PID, err = proc.Start(func() (int, error) { return kernel.Spawn(unix.CLONE_VM, &w.steps[0]) })
 	if err != nil {
 		unix.Close(pair[0])
 		w.pin.Unpin()
 		return nil, err
 	}
-	watchers.Store(w.Pid, w)
+	watchers.Store(w.PID, w)
 	go w.awaitEnd()
 	return w, nil
 }
@@ -176,7 +176,7 @@ func (w *Watcher) begin(prove func(*Watcher) error) error {
 	if _, err := w.do(unix.SYS_PRCTL, unix.PR_SET_NAME, imageAt+nameAt); err != nil {
 		return fmt.Errorf("the watcher does not run: %w", errors.Join(err, w.failure()))
 	}
-	proc.Keep(w.Pid)
+	proc.Keep(w.PID)
 	if err := prove(w); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (w *Watcher) failure() error {
 	return nil
 }
 
-// signal sends sig to one process or one group of the domain. The kernel would
+// Signal sends sig to one process or one group of the domain. The kernel would
 // let the watcher reach itself as well, and the thread that starts the command.
 func (w *Watcher) Signal(pid int, sig unix.Signal) (unix.Errno, error) {
 	if machinery(pid) {
@@ -206,7 +206,7 @@ func (w *Watcher) kill(pid int, sig unix.Signal) (unix.Errno, error) {
 	return w.do(unix.SYS_KILL, uintptr(pid), uintptr(sig))
 }
 
-// has reports whether task (a process or thread) belongs to the domain.
+// Has reports whether task (a process or thread) belongs to the domain.
 func (w *Watcher) Has(task int) bool {
 	e, err := w.Signal(task, 0)
 	return err == nil && e == 0
@@ -245,8 +245,8 @@ func (w *Watcher) close() {
 		w.giveUp()
 	}
 	<-w.ended
-	watchers.Delete(w.Pid) // once it is collected, another watcher may get its id
-	status, err := proc.Wait(w.Pid)
+	watchers.Delete(w.PID) // once it is collected, another watcher may get its id
+	status, err := proc.Wait(w.PID)
 	w.fired = err == nil && status.Exited() && status.ExitStatus() == 1
 	w.pin.Unpin()
 }

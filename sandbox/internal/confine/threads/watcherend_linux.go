@@ -52,10 +52,10 @@ func (w *Watcher) urge(done func(time.Duration) bool) bool {
 		if done(oneWait) {
 			return true
 		}
-		if p, ok := proc.Read(w.Pid); ok && p.Stopped {
+		if p, ok := proc.Read(w.PID); ok && p.Stopped {
 			stopped++
 		}
-		_ = proc.Signal(w.Pid, unix.SIGCONT) // gone shows in the next wait
+		_ = proc.Signal(w.PID, unix.SIGCONT) // gone shows in the next wait
 	}
 	return false
 }
@@ -92,14 +92,14 @@ func (w *Watcher) gone() bool {
 
 // giveUp ends a watcher that fails; the guard of its domain takes over.
 func (w *Watcher) giveUp() {
-	_ = proc.Signal(w.Pid, unix.SIGKILL) // its id is ours until it is collected
+	_ = proc.Signal(w.PID, unix.SIGKILL) // its id is ours until it is collected
 	<-w.ended
 }
 
 // awaitEnd tells of the watcher's end, without a thread where the runtime can wait.
 func (w *Watcher) awaitEnd() {
 	defer close(w.ended)
-	if fd, err := unix.PidfdOpen(w.Pid, unix.PIDFD_NONBLOCK); err == nil {
+	if fd, err := unix.PidfdOpen(w.PID, unix.PIDFD_NONBLOCK); err == nil {
 		file := os.NewFile(uintptr(fd), "watcher")
 		defer file.Close()
 		if conn, err := file.SyscallConn(); err == nil {
@@ -110,7 +110,7 @@ func (w *Watcher) awaitEnd() {
 		}
 	}
 	_ = kernel.IgnoringEINTR(func() error {
-		return unix.Waitid(unix.P_PID, w.Pid, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
+		return unix.Waitid(unix.P_PID, w.PID, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 	})
 }
 

@@ -50,13 +50,13 @@ func receiveLate() error {
 		if e != 0 {
 			return e
 		}
-		if err := syscallErr(unix.SYS_MSGCTL, other, broker.IPCRemove); err != nil {
+		if err := syscallErr(unix.SYS_MSGCTL, other, ipcRemove); err != nil {
 			return err
 		}
 	}
 	go func() {
 		await("judged")
-		err := syscallErr(unix.SYS_MSGCTL, queue, broker.IPCRemove)
+		err := syscallErr(unix.SYS_MSGCTL, queue, ipcRemove)
 		_ = os.WriteFile("removed.new", []byte(fmt.Sprint(err)), 0o600)
 		_ = os.Rename("removed.new", "removed")
 	}()
@@ -134,12 +134,12 @@ func (p place) plantQueue(t *testing.T, number int) {
 			t.Error(err)
 			return
 		}
-		id, e := broker.IPCCall(unix.SYS_MSGGET, [6]uint64{broker.IPCPrivate, 0o600})
+		id, e := ipcCall(unix.SYS_MSGGET, [6]uint64{ipcPrivate, 0o600})
 		if e != 0 {
 			t.Error(e)
 			return
 		}
-		t.Cleanup(func() { _ = syscallErr(unix.SYS_MSGCTL, uintptr(id), broker.IPCRemove) })
+		t.Cleanup(func() { _ = syscallErr(unix.SYS_MSGCTL, uintptr(id), ipcRemove) })
 		message := append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, canary...)
 		if err := syscallErr(unix.SYS_MSGSND, uintptr(id), ptr(&message[0]), uintptr(len(canary)), 0); err != nil {
 			t.Error(err)
@@ -149,4 +149,17 @@ func (p place) plantQueue(t *testing.T, number int) {
 		}
 	}
 	t.Errorf("no queue gets the number %d", number)
+}
+
+// The names of linux/ipc.h.
+const (
+	ipcPrivate = 0
+	ipcCreate  = 0o1000
+	ipcRemove  = 0
+)
+
+// ipcCall makes a call of System V objects.
+func ipcCall(nr int32, args [6]uint64) (int, unix.Errno) {
+	r, _, e := unix.Syscall6(uintptr(nr), uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), 0, 0)
+	return int(r), e
 }

@@ -144,12 +144,12 @@ func systemV(t *testing.T) (env []string) {
 		if kind.Get == unix.SYS_SEMGET {
 			args[1] = 1
 		}
-		args[kind.Flags] = broker.IPCCreate | 0o600
-		id, e := broker.IPCCall(kind.Get, args)
+		args[kind.Flags] = ipcCreate | 0o600
+		id, e := ipcCall(kind.Get, args)
 		if e != 0 {
 			t.Fatal(name, e)
 		}
-		t.Cleanup(func() { _, _ = broker.IPCCall(kind.Ctl, [6]uint64{uint64(id)}) }) // to remove is 0, in whichever place
+		t.Cleanup(func() { _, _ = ipcCall(kind.Ctl, [6]uint64{uint64(id)}) }) // to remove is 0, in whichever place
 		env = append(env, fmt.Sprintf("%s=%d", name, id), fmt.Sprintf("%s_KEY=%d", name, key))
 	}
 	return env

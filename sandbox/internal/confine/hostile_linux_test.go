@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,7 +38,7 @@ func queueSignal(nr uintptr, tid int) error {
 }
 
 func threadPidfd(_, tid int) error {
-	fd, err := unix.PidfdOpen(tid, seccomp.PidfdThread)
+	fd, err := unix.PidfdOpen(tid, unix.O_EXCL /* PIDFD_THREAD */)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/seccomp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
@@ -179,7 +178,7 @@ var probeTable = map[string]escape{
 		return sendTo(&unix.SockaddrUnix{Name: os.Getenv("PROBE_ABSTRACT") + "d"}, unix.AF_UNIX, unix.SOCK_DGRAM)
 	}},
 	"abstract-by-path": {try: func() error { // a path that looks like the name in what package unix tells
-		return posing(unix.SOCK_STREAM, broker.UnixAddress(os.Getenv("PROBE_ABSTRACT")))
+		return posing(unix.SOCK_STREAM, append([]byte{unix.AF_UNIX, 0}, os.Getenv("PROBE_ABSTRACT")+"\x00"...))
 	}},
 	"abstract-by-longer":     {try: func() error { return posing(unix.SOCK_STREAM, append(abstractAddress(), "\x00x"...)) }},
 	"abstract-by-other-kind": {try: func() error { return posing(unix.SOCK_SEQPACKET, abstractAddress()) }},

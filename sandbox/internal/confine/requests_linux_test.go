@@ -13,7 +13,6 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,6 +22,7 @@ func init() { probeTable["subvolume"] = escape{try: plantSubvolume} }
 const (
 	subvolumeCreate   = 0x5000940e // BTRFS_IOC_SUBVOL_CREATE
 	subvolumeSnapshot = 0x50009401 // BTRFS_IOC_SNAP_CREATE
+	fileSetVersion    = 0x40087602 // FS_IOC_SETVERSION
 	ext4SetGeneration = 0x40086604 // EXT4_IOC_SETVERSION
 )
 
@@ -155,7 +155,7 @@ func setGeneration() error {
 		if syscallErr(unix.SYS_IOCTL, uintptr(fd), ext4SetGeneration, ptr(&generation)) == nil {
 			return nil
 		}
-		return syscallErr(unix.SYS_IOCTL, uintptr(fd), seccomp.FileSetVersion, ptr(&generation))
+		return syscallErr(unix.SYS_IOCTL, uintptr(fd), fileSetVersion, ptr(&generation))
 	})
 }
 

@@ -45,6 +45,7 @@ type Answer struct {
 	Run bool
 }
 
+// Fail is the answer that a call has failed.
 func Fail(e unix.Errno) Answer { return Answer{err: e} }
 
 // failed is the answer for the result of a call made on the command's behalf.
@@ -74,7 +75,8 @@ type Broker struct {
 // are worked on at once: see seats.
 const maxQuestions = 128
 
-// newBroker takes the listener over.
+// New makes a broker for what a filter's listener tells, which it takes over. The watcher
+// is nil where signals are not scoped.
 func New(s *Session, listener int, w Watcher) *Broker {
 	_ = unix.SetNonblock(listener, true)
 	// Since 6.6: hand the processor straight to the other side.
@@ -171,4 +173,5 @@ func (b *Broker) controlValue(cmd uintptr, arg unsafe.Pointer) (val int, e unix.
 	return val, e
 }
 
+// Refusals are what was refused so far, most frequent first.
 func (b *Broker) Refusals() []hints.Refusal { return b.ledger.List() }

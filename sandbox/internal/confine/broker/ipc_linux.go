@@ -42,7 +42,7 @@ const (
 func (c *ipcClock) make(nr int32, args [6]uint64) (id, made int, e unix.Errno) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id, e = IPCCall(nr, args); e != 0 {
+	if id, e = ipcCall(nr, args); e != 0 {
 		return id, 0, e
 	}
 	turn := id / IPCPlaces
@@ -62,22 +62,23 @@ func (c *ipcClock) far(made int) bool {
 
 // The names of linux/ipc.h.
 const (
-	IPCPrivate = 0
-	IPCCreate  = 0o1000
+	ipcPrivate = 0
+	ipcCreate  = 0o1000
 	ipcNew     = 0o2000 // IPC_EXCL
-	IPCRemove  = 0
+	ipcRemove  = 0
 	ipcSet     = 1
 	ipcStat    = 2
 	ipc64      = 0x100 // a flag that C libraries add to commands
 )
 
+// IPCKinds are all three.
 var IPCKinds = []ipcKind{
 	{Get: unix.SYS_SHMGET, Ctl: unix.SYS_SHMCTL, use: []int32{unix.SYS_SHMAT}, Flags: 2,
-		command: 1, commands: []int{IPCRemove, ipcSet, ipcStat, 11, 12}, clock: new(ipcClock)}, // SHM_LOCK, SHM_UNLOCK
+		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12}, clock: new(ipcClock)}, // SHM_LOCK, SHM_UNLOCK
 	{Get: unix.SYS_SEMGET, Ctl: unix.SYS_SEMCTL, use: []int32{unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP}, Flags: 2,
-		command: 2, commands: []int{IPCRemove, ipcSet, ipcStat, 11, 12, 13, 14, 15, 16, 17}, clock: new(ipcClock)}, // GETPID to SETALL
+		command: 2, commands: []int{ipcRemove, ipcSet, ipcStat, 11, 12, 13, 14, 15, 16, 17}, clock: new(ipcClock)}, // GETPID to SETALL
 	{Get: unix.SYS_MSGGET, Ctl: unix.SYS_MSGCTL, use: []int32{unix.SYS_MSGSND, unix.SYS_MSGRCV}, Flags: 1,
-		command: 1, commands: []int{IPCRemove, ipcSet, ipcStat}, clock: new(ipcClock)},
+		command: 1, commands: []int{ipcRemove, ipcSet, ipcStat}, clock: new(ipcClock)},
 }
 
 // ipcHandlers say who decides which of their calls.
@@ -115,15 +116,15 @@ func (q *Question) getIPC(kind *ipcKind) Answer {
 	defer o.mu.Unlock()
 	args := q.args
 	flags := q.Arg(kind.Flags)
-	if q.Arg(0) != IPCPrivate {
-		args[kind.Flags] &^= IPCCreate | ipcNew
-		id, e := IPCCall(kind.Get, args)
+	if q.Arg(0) != ipcPrivate {
+		args[kind.Flags] &^= ipcCreate | ipcNew
+		id, e := ipcCall(kind.Get, args)
 		switch _, known := o.ids[ipcID{kind, id}]; {
 		case e == 0 && known && flags&ipcNew == 0:
 			return Answer{val: int64(id)}
 		case e == 0 && !known, e == unix.EACCES:
 			return q.refuse(unix.EACCES, "use a System V object of another program", "")
-		case e != unix.ENOENT || flags&IPCCreate == 0:
+		case e != unix.ENOENT || flags&ipcCreate == 0:
 			if e == 0 {
 				e = unix.EEXIST
 			}
@@ -133,7 +134,7 @@ func (q *Question) getIPC(kind *ipcKind) Answer {
 	if o.closed {
 		return Fail(unix.EACCES)
 	}
-	args[kind.Flags] = q.args[kind.Flags] | IPCCreate | ipcNew
+	args[kind.Flags] = q.args[kind.Flags] | ipcCreate | ipcNew
 	id, made, e := kind.clock.make(kind.Get, args)
 	if e != 0 {
 		return Fail(e)
@@ -163,7 +164,7 @@ func (q *Question) useIPC(kind *ipcKind) Answer {
 		if !slices.Contains(kind.commands, command) {
 			return Fail(unix.EACCES)
 		}
-		if command == IPCRemove { // its id may be given to another
+		if command == ipcRemove { // its id may be given to another
 			delete(o.ids, object)
 			return Fail(object.remove())
 		}
@@ -176,12 +177,13 @@ func (q *Question) useIPC(kind *ipcKind) Answer {
 
 func (i ipcID) remove() unix.Errno {
 	args := [6]uint64{uint64(i.id)}
-	args[i.kind.command] = IPCRemove
-	_, e := IPCCall(i.kind.Ctl, args)
+	args[i.kind.command] = ipcRemove
+	_, e := ipcCall(i.kind.Ctl, args)
 	return e
 }
 
-func IPCCall(nr int32, args [6]uint64) (int, unix.Errno) {
+// ipcCall makes one of their calls.
+func ipcCall(nr int32, args [6]uint64) (int, unix.Errno) {
 	r, _, e := unix.Syscall6(uintptr(nr), uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), 0, 0)
 	return int(r), e
 }

@@ -152,6 +152,7 @@ func (ls *Lookups) open(kind, domain int, server []byte) (theirs int, l *lookup,
 	return theirs, l, nil
 }
 
+// None reports whether the session has none.
 func (ls *Lookups) None() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -180,7 +180,7 @@ func (q *Question) bindAtLast() {
 	}
 	defer c.Sockets.lock(sock)()
 	if at, ok := LocalAddress(sock); ok && at.Port() == 0 && isBound(sock) {
-		_ = RawBind(sock, InetAddress(domainOf(sock), netip.AddrPortFrom(loopbackFor(sock), 0)))
+		_ = rawBind(sock, InetAddress(domainOf(sock), netip.AddrPortFrom(loopbackFor(sock), 0)))
 	}
 }
 
@@ -215,9 +215,9 @@ func (s *socketLocks) lock(sock int) func() {
 // bindAgain binds, and once more when the address was held by a socket that
 // only the broker still had.
 func (q *Question) bindAgain(sock int, raw []byte) error {
-	err := RawBind(sock, raw)
+	err := rawBind(sock, raw)
 	if err == unix.EADDRINUSE && q.broker.kept.sweep() {
-		err = RawBind(sock, raw)
+		err = rawBind(sock, raw)
 	}
 	// Or by a listening socket that the broker holds for connects to it.
 	for range 20 {
@@ -225,7 +225,7 @@ func (q *Question) bindAgain(sock int, raw []byte) error {
 			break
 		}
 		q.rest(func() { time.Sleep(lookAgain) })
-		err = RawBind(sock, raw)
+		err = rawBind(sock, raw)
 	}
 	return err
 }
@@ -291,7 +291,7 @@ func (q *Question) listenLoopback(sock, domain int) Answer {
 	defer q.broker.session.Sockets.lock(sock)()
 	at, ok := LocalAddress(sock)
 	if ok && at.Port() == 0 {
-		err := RawBind(sock, InetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))
+		err := rawBind(sock, InetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))
 		if err == nil {
 			err = markBound(sock)
 		}
@@ -312,7 +312,7 @@ func (q *Question) listenLoopback(sock, domain int) Answer {
 	return failed(unix.Listen(sock, q.Arg(1)))
 }
 
-func RawBind(sock int, raw []byte) error { return kernel.SockaddrCall(unix.SYS_BIND, sock, raw) }
+func rawBind(sock int, raw []byte) error { return kernel.SockaddrCall(unix.SYS_BIND, sock, raw) }
 
 func domainOf(sock int) int { return socketOption(sock, unix.SO_DOMAIN) }
 

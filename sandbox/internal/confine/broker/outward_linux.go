@@ -64,9 +64,9 @@ func (q *Question) connectOutward(sock int, raw []byte) Answer {
 // connectNames gives the asker, in the place of a TCP socket that it connects to a
 // server of names, one end of a connection to this one.
 func (q *Question) connectNames(sock int, raw []byte) Answer {
-	switch TCPState(sock) {
+	switch tcpState(sock) {
 	case stateClose:
-	case StateSynSent:
+	case stateSynSent:
 		return Fail(unix.EALREADY)
 	default:
 		return Fail(unix.EISCONN)

@@ -107,7 +107,7 @@ func isLocal(raw []byte) bool {
 	defer unix.Close(sock)
 	anyPort := slices.Clone(raw)
 	anyPort[2], anyPort[3] = 0, 0
-	return RawBind(sock, anyPort) == nil
+	return rawBind(sock, anyPort) == nil
 }
 
 // isFile reports whether an opened Unix socket is one of them.

@@ -21,7 +21,7 @@ import (
 
 // The states of a TCP socket that matter here.
 const (
-	StateSynSent = 2
+	stateSynSent = 2
 	lookAgain    = 20 * time.Millisecond
 )
 
@@ -86,7 +86,7 @@ func (l *heldListener) release(c *Session) {
 
 // owned reports whether it listens still, and not for us alone.
 func (l *heldListener) owned() bool {
-	if l.fd >= 0 && TCPState(l.fd) != stateListen {
+	if l.fd >= 0 && tcpState(l.fd) != stateListen {
 		return false
 	}
 	name := fmt.Sprintf("socket:[%d]", l.ino)
@@ -107,7 +107,7 @@ func (l *heldListener) owned() bool {
 	return false
 }
 
-func TCPState(sock int) uint8 {
+func tcpState(sock int) uint8 {
 	info, err := unix.GetsockoptTCPInfo(sock, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		return 0
@@ -132,7 +132,7 @@ func (q *Question) connectHeld(sock int, at netip.AddrPort) Answer {
 		}
 	}
 	err := q.rawConnect(sock, InetAddress(domainOf(sock), at))
-	if l.fd >= 0 && unfinished(err) && TCPState(sock) == StateSynSent && l.owned() {
+	if l.fd >= 0 && unfinished(err) && tcpState(sock) == stateSynSent && l.owned() {
 		if own, e := unix.FcntlInt(uintptr(sock), unix.F_DUPFD_CLOEXEC, 0); e == nil {
 			select {
 			case c.pending <- struct{}{}:
@@ -147,7 +147,7 @@ func (q *Question) connectHeld(sock int, at netip.AddrPort) Answer {
 	if l.fd >= 0 {
 		defer l.release(c)
 	}
-	if TCPState(sock) == StateSynSent {
+	if tcpState(sock) == stateSynSent {
 		kernel.Disconnect(sock)
 		if err == unix.EINPROGRESS {
 			err = unix.ECONNREFUSED
@@ -175,7 +175,7 @@ func (c *Session) attend(sock int, l *heldListener, at netip.AddrPort) {
 		_, _, others := c.ports.find(at.Port(), at.Addr(), domainOf(sock))
 		return others
 	}
-	for ; TCPState(sock) == StateSynSent; time.Sleep(lookAgain) {
+	for ; tcpState(sock) == stateSynSent; time.Sleep(lookAgain) {
 		if !l.owned() || others() {
 			_ = unix.Shutdown(sock, unix.SHUT_RDWR) // its error is the command's to read
 			return

@@ -125,6 +125,7 @@ type givenTerminals struct {
 	masters []*os.File
 }
 
+// Add takes a terminal down as the session's.
 func (g *givenTerminals) Add(master *os.File) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

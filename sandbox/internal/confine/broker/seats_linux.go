@@ -16,6 +16,7 @@ var CommonSeats = make(chan struct{}, 24)
 // SessionSeats is how many one session may have.
 const SessionSeats = 8
 
+// NewSeats are those of a new session.
 func NewSeats() Seats {
 	return Seats{Mine: make(chan struct{}, SessionSeats), last: make(chan struct{}, 1)}
 }

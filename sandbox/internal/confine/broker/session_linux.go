@@ -37,16 +37,17 @@ type Session struct {
 	watchers func(started bool) []Watcher
 }
 
-// A domainWatcher reaches the processes of one command, and no others: not what holds the
+// A Watcher reaches the processes of one command, and no others: not what holds the
 // commands, as the server and its threads.
 type Watcher interface {
-	// signal sends a signal to one process or one group of the command. EPERM is for those
+	// Signal sends a signal to one process or one group of the command. EPERM is for those
 	// that are not among its processes.
 	Signal(pid int, sig unix.Signal) (unix.Errno, error)
-	// has reports whether a task (a process or thread) is the command's.
+	// Has reports whether a task (a process or thread) is the command's.
 	Has(task int) bool
 }
 
+// NewSession makes one. See [Session] for the watchers.
 func NewSession(p policy.Policy, has kernel.Features, watchers func(started bool) []Watcher) *Session {
 	return &Session{Policy: p, Kernel: has, writes: p.Written(), watchers: watchers,
 		Seats: NewSeats(), Waits: make(chan struct{}, WaitingConnects), pending: make(chan struct{}, pendingConnects),

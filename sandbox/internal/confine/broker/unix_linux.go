@@ -23,7 +23,7 @@ func (q *Question) bindUnix(sock int, raw []byte) Answer {
 	if len(raw) > 2 && raw[2] != 0 {
 		return Answer{Run: true}
 	}
-	return failed(RawBind(sock, raw)) // abstract
+	return failed(rawBind(sock, raw)) // abstract
 }
 
 // connectUnix connects to sockets below writable roots, and to abstract ones on
@@ -57,7 +57,7 @@ func (q *Question) connectUnix(sock int, raw []byte) Answer {
 		return q.refuse(unix.EACCES, "connect to "+target.path, "--allow-write "+target.path)
 	}
 	return q.change(target, "connect to", func() error {
-		return q.rawConnect(sock, UnixAddress(kernel.FdPath(target.fd)))
+		return q.rawConnect(sock, unixAddress(kernel.FdPath(target.fd)))
 	})
 }
 
@@ -81,8 +81,8 @@ func cString(b []byte) string {
 	return string(b)
 }
 
-// UnixAddress writes a struct sockaddr_un.
-func UnixAddress(path string) []byte {
+// unixAddress writes a struct sockaddr_un.
+func unixAddress(path string) []byte {
 	return append([]byte{unix.AF_UNIX, 0}, path+"\x00"...)
 }
 

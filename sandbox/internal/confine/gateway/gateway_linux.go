@@ -59,7 +59,7 @@ const (
 	mostReached = 65536 // addresses, more than the gate knows
 )
 
-// openGateway serves the gateway that the stage has made of these descriptors.
+// Open serves the gateway that the stage has made of these descriptors.
 func Open(gate *network.Gate, made []int) (*Gateway, error) {
 	if len(made) != Parts {
 		closeDescriptors(made)

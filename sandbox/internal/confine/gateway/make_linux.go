@@ -64,7 +64,7 @@ const (
 // Lacks are parts of the kernel to do without, so that a test can see what happens.
 type Lacks struct{ IPv6, Veth bool }
 
-// makeWay makes the gateway of the namespace that this thread is in, leaves for the
+// Make makes the gateway of the namespace that this thread is in, leaves for the
 // gateway, and returns the descriptors that it consists of.
 func Make(settings int, without Lacks) (made []int, err error) {
 	w := wayMaker{settings: settings, without: without}

@@ -154,6 +154,7 @@ func (s RouteRule) message(kind, flags uint16) *netlink.Message {
 	return m
 }
 
+// AddRouteRule adds a rule that says which table is asked for routes.
 func (n netlinkSocket) AddRouteRule(s RouteRule) error {
 	return n.ask(s.message(unix.RTM_NEWRULE, newObject))
 }

@@ -11,6 +11,7 @@ import (
 // FdPath names what a descriptor of ours refers to, wherever it was moved.
 func FdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
+// IsDir reports whether a descriptor is of a directory.
 func IsDir(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR

@@ -25,6 +25,7 @@ type Missing struct {
 	Broker, GetFD bool
 }
 
+// Without is f without what is missing.
 func (f Features) Without(m Missing) Features {
 	if m.LandlockAbove > 0 {
 		f.Landlock = min(f.Landlock, m.LandlockAbove)

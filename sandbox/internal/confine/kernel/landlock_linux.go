@@ -163,6 +163,7 @@ func outerRuleset() (int, error) {
 // Outer is the one that all watchers of this program share.
 var Outer = sync.OnceValues(outerRuleset)
 
+// CreateRuleset makes an empty ruleset.
 func CreateRuleset(attr *unix.LandlockRulesetAttr) (int, error) {
 	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0)
 	if e != 0 {

@@ -16,6 +16,7 @@ import (
 // the ids that they have there.
 type ProcDir int
 
+// OpenProcDir opens a /proc.
 func OpenProcDir(path string) (ProcDir, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -24,6 +25,7 @@ func OpenProcDir(path string) (ProcDir, error) {
 	return ProcDir(fd), nil
 }
 
+// Close closes it.
 func (d ProcDir) Close() {
 	if d >= 0 {
 		unix.Close(int(d))
@@ -44,6 +46,7 @@ type Identity struct {
 	born uint64
 }
 
+// Identity is what tells a process from a later one with its id.
 func (m Member) Identity() Identity { return Identity{m.PID, m.born} }
 
 // lives tells whether any of it runs or may run again.

@@ -17,10 +17,12 @@ func Disconnect(sock int) {
 	_, _ = unix.GetsockoptInt(sock, unix.SOL_SOCKET, unix.SO_ERROR)
 }
 
+// ConnectOnce connects a socket to an address in the kernel's form.
 func ConnectOnce(sock int, raw []byte) error {
 	return IgnoringEINTR(func() error { return SockaddrCall(unix.SYS_CONNECT, sock, raw) })
 }
 
+// SockaddrCall makes a system call that takes a socket and an address in the kernel's form.
 func SockaddrCall(nr uintptr, sock int, raw []byte) error {
 	if _, _, e := unix.Syscall(nr, uintptr(sock), uintptr(unsafe.Pointer(&raw[0])), uintptr(len(raw))); e != 0 {
 		return e

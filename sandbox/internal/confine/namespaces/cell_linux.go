@@ -64,7 +64,7 @@ func (i *Isolator) Start(p Program) (*Cell, error) {
 	return i.StartCalls(p.Files, p.Bounds.Group, p.Cancel, func(r *CellRun) *kernel.Call { return i.writeProgram(r, p) })
 }
 
-// start makes a cell whose leader makes the calls that write writes. The caller
+// StartCalls makes a cell whose leader makes the calls that write writes. The caller
 // holds starting until it needs their results no more.
 func (i *Isolator) StartCalls(files [3]uintptr, group *os.File, cancel <-chan struct{}, write func(*CellRun) *kernel.Call) (*Cell, error) {
 	k := i.Keeper

@@ -52,6 +52,7 @@ func (c *Cell) strikeOn() {
 	}
 }
 
+// ErrLives: what was killed sleeps in the kernel.
 var ErrLives = errors.New("a killed process did not end")
 
 // strikeFor kills again and again what is left.

@@ -27,6 +27,7 @@ const (
 var errSlowStart = errors.New("the program did not start within " + longestStart.String() +
 	": other commands of the session may have stopped it; end them, or try again")
 
+// ErrCancelled: nobody waits for the start any more.
 var ErrCancelled = errors.New("the start was cancelled")
 
 // read reads a note, or fails with os.ErrDeadlineExceeded. The kernel writes notes

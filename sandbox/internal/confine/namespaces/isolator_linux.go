@@ -20,7 +20,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
-// Isolation is what an Isolator is made from.
+// An Isolation is what an Isolator is made from.
 type Isolation struct {
 	Policy    policy.Policy
 	Workspace string
@@ -38,9 +38,9 @@ type Isolation struct {
 
 	Lacks Lacks // nothing, but for tests
 
-	Sockets []string // paths of sockets of the machine; set by NewIsolator
-	Gateway bool     // whether there is a Gate; set by NewIsolator
-	Names   string   // what /etc/resolv.conf says then, "" for what it is; set by NewIsolator
+	Sockets []string // paths of sockets of the machine; set by New
+	Gateway bool     // whether there is a Gate; set by New
+	Names   string   // what /etc/resolv.conf says then, "" for what it is; set by New
 }
 
 // Lacks are parts of the kernel to do without, so that a test can see what happens.
@@ -69,12 +69,12 @@ type Isolator struct {
 	closing sync.Once
 }
 
-// NewIsolator makes the namespaces. It fails where the system does not permit that.
+// New makes the namespaces. It fails where the system does not permit that.
 func New(in Isolation) (*Isolator, error) {
 	return NewWith(in, kernel.Features{Landlock: kernel.LandlockABI()})
 }
 
-// newIsolator is NewIsolator with what the caller says of the kernel.
+// NewWith is New with what the caller says of the kernel.
 func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 	if err := kernel.PrepareProcess(); err != nil {
 		return nil, err

@@ -13,10 +13,10 @@ const (
 	SetIDBits   = unix.S_ISUID | unix.S_ISGID
 	TypeMask    = 0xf // of socket(): the rest are flags
 	ProtoMPTCP  = 262
-	PidfdThread = unix.O_EXCL
+	pidfdThread = unix.O_EXCL
 )
 
-// filterOptions are what the rules depend on.
+// Options are what the rules depend on.
 type Options struct {
 	network   bool // the network is open
 	Datagrams bool // UDP sockets are the broker's
@@ -26,7 +26,7 @@ type Options struct {
 	truncate  bool // Landlock confines truncation
 }
 
-// buildFilter returns the filter of commands, with ownThread still open.
+// Build returns the filter of commands, with ownThread still open.
 func Build(o Options) []unix.SockFilter {
 	rules := make([]rule, 0, 128)
 	for _, part := range [][]rule{
@@ -208,7 +208,7 @@ func signalRules(o Options) []rule {
 		{nr: unix.SYS_RT_TGSIGQUEUEINFO, clauses: []clause{own(1)}, otherwise: inside},
 		fcntlRule(owner),
 		{nr: unix.SYS_PIDFD_OPEN, otherwise: retAllow, clauses: []clause{
-			{when: []cond{{arg: 1, mask: PidfdThread, any: true}}, then: retErrno(unix.EINVAL)}}},
+			{when: []cond{{arg: 1, mask: pidfdThread, any: true}}, then: retErrno(unix.EINVAL)}}},
 	}
 }
 
@@ -259,7 +259,7 @@ func creationRules(o Options) []rule {
 	return append(rules, legacyOpen(open)...)
 }
 
-// filterFor are the options of a filter that has the broker do what the kernel lets it.
+// OptionsFor are the options of a filter that has the broker do what the kernel lets it.
 func OptionsFor(f kernel.Features, network bool) Options {
 	return Options{network: network, broker: f.Broker, Datagrams: f.Broker && !network, inject: f.Broker && !f.GetFD,
 		scoped: f.Scoped(), truncate: f.Landlock >= 3}

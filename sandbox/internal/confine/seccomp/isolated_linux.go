@@ -4,7 +4,7 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// buildIsolatedFilter returns the filter of commands in namespaces. Those settle
+// BuildIsolated returns the filter of commands in namespaces. Those settle
 // addresses, paths and processes, so nothing needs a broker; and a broker, which
 // sees the machine from outside, would judge the wrong paths. What remains is
 // what namespaces do not divide.

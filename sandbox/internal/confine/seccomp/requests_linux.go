@@ -27,7 +27,7 @@ const (
 	fileVersion     = 0x80087601 // FS_IOC_GETVERSION
 	fileGetXattrs   = 0x801c581f // FS_IOC_FSGETXATTR
 	fileSetXattrs   = 0x401c5820 // FS_IOC_FSSETXATTR
-	FileSetVersion  = 0x40087602 // FS_IOC_SETVERSION
+	fileSetVersion  = 0x40087602 // FS_IOC_SETVERSION
 	fileSetFlags32  = 0x40046602 // FS_IOC32_SETFLAGS
 	fileSystemLabel = 0x81009431 // FS_IOC_GETFSLABEL
 	fileSystemUUID  = 0x80111500 // FS_IOC_GETFSUUID
@@ -73,7 +73,7 @@ func ioctlRule() rule {
 	}
 	return rule{nr: unix.SYS_IOCTL, otherwise: retErrno(unix.ENOTTY), clauses: []clause{
 		request(retAllow, slices.Concat(anyDescriptor, terminalRequests, socketRequests, fileRequests)),
-		request(retErrno(unix.EOPNOTSUPP), []uint32{unix.FS_IOC_SETFLAGS, fileSetFlags32, FileSetVersion, fileSetXattrs, unix.FS_IOC_ENABLE_VERITY}),
+		request(retErrno(unix.EOPNOTSUPP), []uint32{unix.FS_IOC_SETFLAGS, fileSetFlags32, fileSetVersion, fileSetXattrs, unix.FS_IOC_ENABLE_VERITY}),
 		request(retErrno(unix.EPERM), []uint32{unix.TIOCSTI, unix.TIOCLINUX, fioSetOwner, unix.SIOCSPGRP}),
 	}}
 }
@@ -102,11 +102,11 @@ func fcntlRule(before ...clause) rule {
 // this user may remove and which outlast their makers, to be refused.
 func ipcRules() (rules []rule) {
 	rules = all(retNotify, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK)
-	return append(rules, all(retNotify, ipcCalls...)...)
+	return append(rules, all(retNotify, IPCCalls...)...)
 }
 
-// ipcCalls are those of System V objects.
-var ipcCalls = []uint32{
+// IPCCalls are those of System V objects.
+var IPCCalls = []uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMCTL, unix.SYS_SHMAT,
 	unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
 	unix.SYS_MSGGET, unix.SYS_MSGCTL, unix.SYS_MSGSND, unix.SYS_MSGRCV,

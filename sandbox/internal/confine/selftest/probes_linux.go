@@ -31,12 +31,14 @@ func (s Status) Failure() error {
 	return nil
 }
 
+// Unproven is a Status of what could not be tried, and why.
 func (s Status) Unproven(err error) Status {
 	c := Check{Detail: "the self-test could not run: " + err.Error()}
 	s.Files, s.Network, s.Signals, s.Kill, s.err = c, c, c, c, err
 	return s
 }
 
+// Verdict compares what a call gave outside with what it gave confined.
 func Verdict(what string, free, caged unix.Errno) Check {
 	switch {
 	case free != 0:
@@ -47,7 +49,7 @@ func Verdict(what string, free, caged unix.Errno) Check {
 	return Check{Proven: true, Detail: fmt.Sprintf("a confined process tried to %s: %v", what, caged)}
 }
 
-// canaryFile returns a readable file that the policy does not allow.
+// Canary returns a readable file that the policy does not allow.
 func Canary(p policy.Policy) (name string, cleanup func()) {
 	for _, dir := range []string{os.TempDir(), "/var/tmp", "/run"} {
 		f, err := os.CreateTemp(dir, ".canary-*")
@@ -63,7 +65,7 @@ func Canary(p policy.Policy) (name string, cleanup func()) {
 	return "/etc/passwd", func() {}
 }
 
-// probes are the results of the forbidden calls.
+// Results are those of the forbidden calls.
 type Results struct {
 	Read, Socket, Signal unix.Errno
 	Beyond               unix.Errno // of a connection past the gateway
@@ -77,6 +79,8 @@ type probeRun struct {
 	pin   runtime.Pinner
 }
 
+// NewProbe prepares the calls: to read a file, to open a socket of a family, to signal a
+// process.
 func NewProbe(canary string, target, family int) *probeRun {
 	r := new(probeRun)
 	r.pin.Pin(r)
@@ -106,6 +110,7 @@ func (r *probeRun) Run() (Results, error) {
 		Mode: int(r.calls[3].Ret)}, nil
 }
 
+// Outside makes the calls outside of any confinement.
 func Outside(canary string, family int) (Results, error) {
 	return NewProbe(canary, os.Getpid(), family).Run()
 }

@@ -39,7 +39,7 @@ type Confiner struct {
 // neither Landlock nor seccomp filters; what else is missing is in Status.
 func New(p policy.Policy, o Options) (*Confiner, error) { return NewWithout(p, o, kernel.Missing{}) }
 
-// newConfiner is New without some features of the kernel.
+// NewWithout is New without some features of the kernel.
 func NewWithout(p policy.Policy, o Options, without kernel.Missing) (*Confiner, error) {
 	if p.Places == nil {
 		p = p.Pin()

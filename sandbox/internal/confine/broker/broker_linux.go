@@ -72,7 +72,7 @@ type Broker struct {
 }
 
 // maxQuestions bounds how many questions of one domain are at hand. Few of them
-// are worked on at once: see seats.
+// are worked on at once: see Seats.
 const maxQuestions = 128
 
 // New makes a broker for what a filter's listener tells, which it takes over. The watcher

@@ -48,7 +48,7 @@ func CloneRun(flags uintptr, first *Call) (pid int)
 
 // Spawn runs calls in a process of their own, which shares our memory (CLONE_VM
 // in flags) or has a copy of it (0). The records must stay reachable until the
-// process has ended, which reapClone waits for. It must not wait here, where the
+// process has ended, which ReapClone waits for. It must not wait here, where the
 // runtime cannot stop the thread: the child may need the broker.
 func Spawn(flags uintptr, first *Call) (pid int, err error) {
 	every, old := ^uint64(0), uint64(0)
@@ -68,7 +68,7 @@ func sigmask(set, old *uint64) {
 		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
 }
 
-// ReapClone waits for a process made by spawn.
+// ReapClone waits for a process made by Spawn.
 func ReapClone(pid int) {
 	for {
 		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {

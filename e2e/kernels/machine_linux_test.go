@@ -138,6 +138,7 @@ func (m machine) files(t *testing.T, busybox string) []byte {
 // packages.
 var batteries = map[string]string{
 	"usr/lib/confine.test": "../../sandbox/internal/confine",
+	"usr/lib/broker.test":  "../../sandbox/internal/confine/broker",
 	"usr/lib/policy.test":  "../../sandbox/internal/confine/policy",
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -49,7 +48,7 @@ type Check = confine.Check
 // A Tier is the mechanism that confines commands.
 type Tier = confine.Tier
 
-// The tiers: see [confine.Confiner] and [confine.Isolator].
+// The tiers: see [confine.New].
 const (
 	Threads    = confine.Threads
 	Namespaces = confine.Namespaces
@@ -163,7 +162,7 @@ func (c *confinement) close() {
 // A cage is the confinement of one session: the policy with its private
 // directories, ready for the kernel in one of the tiers.
 type cage struct {
-	tree.Jail
+	confine.Jail
 	policy policy.Policy
 	tier   Tier
 	gate   *network.Gate // nil: nothing but what the policy says of the network
@@ -175,11 +174,9 @@ type cage struct {
 func (c *cage) stale() bool { return c.policy.Changed() != c.made }
 
 // jails make one for each tier.
-var jails = map[Tier]func(confine.Isolation) (tree.Jail, error){
-	Threads: func(in confine.Isolation) (tree.Jail, error) {
-		return confine.New(in.Policy, confine.Options{Gate: in.Gate})
-	},
-	Namespaces: func(in confine.Isolation) (tree.Jail, error) { return confine.NewIsolator(in) },
+var jails = map[Tier]func(confine.Isolation) (confine.Jail, error){
+	Threads:    func(in confine.Isolation) (confine.Jail, error) { return confine.New(Threads, in) },
+	Namespaces: func(in confine.Isolation) (confine.Jail, error) { return confine.New(Namespaces, in) },
 }
 
 // cageFor says whom a cage is for.
@@ -256,8 +253,7 @@ func (c *cage) since(mark uint64) []string {
 // explain tells what the sandbox refused a command, a sentence each: first what is
 // said of it already.
 func (c *cage) explain(dir, stderr string, said []string, refusals []hints.Refusal) []string {
-	_, hidden := c.Jail.(*confine.Isolator)
-	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden, Listens: hints.ListensOnLoopback,
+	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: c.Jail.Space() != nil, Listens: hints.ListensOnLoopback,
 		Said: said}
 	if c.gate != nil {
 		x.Refuses = c.gate.Refuses

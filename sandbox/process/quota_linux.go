@@ -209,14 +209,14 @@ func (r *ration) close() {
 }
 
 // isolators are the namespaces that the session's commands run in.
-func (s *session) isolators() (all []*confine.Isolator) {
+func (s *session) isolators() (all []confine.Space) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	add := func(c *cage) {
 		if c == nil {
 			return
 		}
-		if i, ok := c.Jail.(*confine.Isolator); ok {
+		if i := c.Jail.Space(); i != nil {
 			all = append(all, i)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -20,14 +22,14 @@ import (
 func BenchmarkTrue(b *testing.B) {
 	ws := b.TempDir()
 	policy := policy.DefaultPolicy(policy.Inputs{Workspace: ws, Home: os.Getenv("HOME"), Path: os.Getenv("PATH")})
-	fresh, err := New(policy, Options{Spare: -1})
+	fresh, err := threads.New(policy, threads.Options{Spare: -1})
 	if err != nil {
 		b.Skip(err)
 	}
 	defer fresh.Close()
-	spare, _ := New(policy, Options{Spare: 1})
+	spare, _ := threads.New(policy, threads.Options{Spare: 1})
 	defer spare.Close()
-	isolator, err := NewIsolator(Isolation{Policy: policy, Workspace: ws})
+	isolator, err := namespaces.New(namespaces.Isolation{Policy: policy, Workspace: ws})
 	if err != nil {
 		b.Skip(err)
 	}
@@ -52,7 +54,7 @@ func BenchmarkTrue(b *testing.B) {
 	times := make([][]time.Duration, len(ways))
 	for b.Loop() {
 		for i, way := range ways {
-			time.Sleep(2 * refillDelay) // a spare is made meanwhile
+			time.Sleep(2 * threads.RefillDelay) // a spare is made meanwhile
 			start := time.Now()
 			if err := way.run(); err != nil {
 				b.Fatal(err)
@@ -67,7 +69,7 @@ func BenchmarkTrue(b *testing.B) {
 }
 
 // runIn runs a command confined and waits for it.
-func runIn(c *Confiner, cmd *exec.Cmd) error {
+func runIn(c *threads.Confiner, cmd *exec.Cmd) error {
 	if _, err := c.Start(starting(cmd)); err != nil {
 		return err
 	}
@@ -101,13 +103,13 @@ func wait(cmd *exec.Cmd) error {
 }
 
 // runTrue runs true in a cell and waits for it.
-func runTrue(i *Isolator, dir string) error {
+func runTrue(i *namespaces.Isolator, dir string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	c, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Env: os.Environ(), Dir: dir,
+	c, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Env: os.Environ(), Dir: dir,
 		Files: [3]uintptr{null.Fd(), null.Fd(), null.Fd()}})
 	if err == nil {
 		c.Wait()

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,7 +29,7 @@ func beBombed(dir string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -101,16 +103,16 @@ func copyOfTest(t *testing.T, dir string) string {
 // its spare threads, their watchers and descriptors, and still runs the next.
 func TestIdleSessionsHoldNothing(t *testing.T) {
 	p := newPlace(t)
-	warm := confiner(t, p.policy(), missing{})
+	warm := confiner(t, p.policy(), kernel.Missing{})
 	must(t, runIn(warm, exec.Command("/bin/true"))) // what all sessions share is made once
 	must(t, warm.Close())
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })
 	before := openFDs(t)
 	const sessions = 20
-	var all []*Confiner
+	var all []*threads.Confiner
 	for range sessions {
-		c := confiner(t, p.policy(), missing{})
-		c.spares.keep = time.Second
+		c := confiner(t, p.policy(), kernel.Missing{})
+		c.Spares.Keep = time.Second
 		must(t, runIn(c, exec.Command("/bin/true")))
 		all = append(all, c)
 	}

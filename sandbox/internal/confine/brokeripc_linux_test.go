@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -76,19 +78,19 @@ func TestLateReceive(t *testing.T) {
 	}
 	exe, err := os.Executable()
 	must(t, err)
-	try := func(t *testing.T, judge func(*question) answer) string {
+	try := func(t *testing.T, judge func(*broker.Question) broker.Answer) string {
 		p := newPlace(t)
-		handled := handlers[unix.SYS_MSGRCV]
-		t.Cleanup(func() { handlers[unix.SYS_MSGRCV] = handled })
-		handlers[unix.SYS_MSGRCV] = func(q *question) answer {
+		handled := broker.Handlers[unix.SYS_MSGRCV]
+		t.Cleanup(func() { broker.Handlers[unix.SYS_MSGRCV] = handled })
+		broker.Handlers[unix.SYS_MSGRCV] = func(q *broker.Question) broker.Answer {
 			a := judge(q)
 			_ = os.WriteFile(filepath.Join(p.ws, "judged"), nil, 0o600)
 			if await(filepath.Join(p.ws, "removed")) {
-				p.plantQueue(t, q.arg(0))
+				p.plantQueue(t, q.Arg(0))
 			}
 			return a
 		}
-		c := confiner(t, p.policy(), missing{})
+		c := confiner(t, p.policy(), kernel.Missing{})
 		go p.wind()
 		r := p.do(t, c, []string{probeVar + "=late-queue"}, exe)
 		if r.err != nil {
@@ -97,12 +99,12 @@ func TestLateReceive(t *testing.T) {
 		return r.out
 	}
 	t.Run("judged and let through", func(t *testing.T) {
-		if out := try(t, func(*question) answer { return answer{run: true} }); !strings.Contains(out, canary) {
+		if out := try(t, func(*broker.Question) broker.Answer { return broker.Answer{Run: true} }); !strings.Contains(out, canary) {
 			t.Errorf("it does not get the message: the test proves nothing: %s", out)
 		}
 	})
 	t.Run("as it is", func(t *testing.T) {
-		if out := try(t, handlers[unix.SYS_MSGRCV]); strings.Contains(out, canary) || !strings.Contains(out, unix.EIDRM.Error()) {
+		if out := try(t, broker.Handlers[unix.SYS_MSGRCV]); strings.Contains(out, canary) || !strings.Contains(out, unix.EIDRM.Error()) {
 			t.Error(out)
 		}
 	})
@@ -119,8 +121,8 @@ func (p place) wind() {
 			text, _ := os.ReadFile(name)
 			queue, err = strconv.Atoi(string(text)) // it may be empty yet
 		}
-		turn := (queue/ipcPlaces + (i+1)*(ipcTurns/windings) - 1) % ipcTurns
-		_ = os.WriteFile(nextQueue, []byte(strconv.Itoa(turn*ipcPlaces+(queue+100)%ipcPlaces)), 0)
+		turn := (queue/broker.IPCPlaces + (i+1)*(broker.IPCTurns/windings) - 1) % broker.IPCTurns
+		_ = os.WriteFile(nextQueue, []byte(strconv.Itoa(turn*broker.IPCPlaces+(queue+100)%broker.IPCPlaces)), 0)
 		_ = os.WriteFile(filepath.Join(p.ws, fmt.Sprintf("wound%d", i)), nil, 0o600)
 	}
 }
@@ -147,4 +149,17 @@ func (p place) plantQueue(t *testing.T, number int) {
 		}
 	}
 	t.Errorf("no queue gets the number %d", number)
+}
+
+// The names of linux/ipc.h.
+const (
+	ipcPrivate = 0
+	ipcCreate  = 0o1000
+	ipcRemove  = 0
+)
+
+// ipcCall makes a call of System V objects.
+func ipcCall(nr int32, args [6]uint64) (int, unix.Errno) {
+	r, _, e := unix.Syscall6(uintptr(nr), uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), 0, 0)
+	return int(r), e
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -84,7 +86,7 @@ func sendDatagrams() error {
 	if err := wantErrno("a name into memory that can only be read", syscallErr(unix.SYS_GETSOCKNAME, uintptr(s), ptr(&page[0]), ptr((*byte)(unsafe.Pointer(&size)))), unix.EFAULT); err != nil {
 		return err
 	}
-	for _, none := range []string{"no question", "", strings.Repeat("x", maxQuery+1)} {
+	for _, none := range []string{"no question", "", strings.Repeat("x", broker.MaxQuery+1)} {
 		if err := unix.Sendmsg(s, []byte(none), nil, names, 0); err != nil {
 			return fmt.Errorf("%.20q: %w", none, err)
 		}
@@ -100,14 +102,14 @@ func sendDatagrams() error {
 func manySockets() error {
 	for range 2 {
 		var all []int
-		for len(all) <= maxLookups {
+		for len(all) <= broker.MaxLookups {
 			s, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 			if err != nil {
 				break
 			}
 			all = append(all, s)
 		}
-		if len(all) < maxLookups/2 || len(all) > maxLookups {
+		if len(all) < broker.MaxLookups/2 || len(all) > broker.MaxLookups {
 			return fmt.Errorf("%d sockets", len(all))
 		}
 		for _, s := range all {
@@ -120,7 +122,7 @@ func manySockets() error {
 // TestDatagrams: what commands get for a UDP socket sends nothing but questions, and
 // these to the server.
 func TestDatagrams(t *testing.T) {
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
@@ -133,7 +135,7 @@ func TestDatagrams(t *testing.T) {
 			wantBlocked(t, g, "198.51.100.9:443")
 			r.wantRefusal(t, "receive UDP")
 			waitDone(t, r.domain)
-			eventually(t, "sockets for names are kept", func() bool { return c.lookups.none() && c.lookups.count() == 0 })
+			eventually(t, "sockets for names are kept", func() bool { return c.Lookups.None() && countLookups(c.Lookups) == 0 })
 		})
 	}
 }
@@ -144,7 +146,7 @@ func TestBehindAGateAllHolds(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
 	must(t, err)
-	c, _ := gated(t, p, "one.example", &book{}, missing{})
+	c, _ := gated(t, p, "one.example", &book{}, kernel.Missing{})
 	if err := c.SelfTest(); err != nil {
 		t.Error(err)
 	}
@@ -170,7 +172,7 @@ func setOptions() error {
 		wantErrno("port", unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), 0),
 		wantErrno("header", unix.SetsockoptString(s, unix.IPPROTO_IPV6, unix.IPV6_RTHDR, header), unix.ENOPROTOOPT),
 		wantErrno("interface", unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_UNICAST_IF, 1<<24), unix.ENOPROTOOPT),
-		wantErrno("mark", unix.SetsockoptInt(s, unix.IPPROTO_IP, boundHere, 1), unix.ENOPROTOOPT),
+		wantErrno("mark", unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_FREEBIND, 1), unix.ENOPROTOOPT),
 		wantErrno("device", unix.BindToDevice(s, "lo"), unix.ENOPROTOOPT),
 		wantErrno("port of a socket for names", unix.SetsockoptInt(u, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), 0),
 		wantErrno("multicast", unix.SetsockoptInt(u, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, 1), 0))
@@ -220,13 +222,13 @@ func TestCrowd(t *testing.T) {
 	if silent := fullListener(t, to.Addr()); silent.IsValid() {
 		dead = silent
 	}
-	c, _ := gated(t, p, to.String()+","+dead.String(), &book{}, missing{})
+	c, _ := gated(t, p, to.String()+","+dead.String(), &book{}, kernel.Missing{})
 	r := p.do(t, c, []string{probeVar + "=crowd", "PROBE_DEAD=" + dead.String(), "PROBE_TO=" + to.String()}, exe)
 	if strings.TrimSpace(r.out) != "map[<nil>:200]" {
 		t.Errorf("%v %s", r.err, r.out)
 	}
 	waitDone(t, r.domain)
-	eventually(t, "connects are at hand still", func() bool { return len(c.seats.mine) == 0 && len(c.waits) == 0 })
+	eventually(t, "connects are at hand still", func() bool { return len(c.Seats.Mine) == 0 && len(c.Waits) == 0 })
 }
 
 // fullListener is one that takes no connection any more.
@@ -237,7 +239,7 @@ func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 	t.Cleanup(func() { unix.Close(l) })
 	must(t, unix.Bind(l, sa))
 	must(t, unix.Listen(l, 0))
-	at, ok := localAddress(l)
+	at, ok := broker.LocalAddress(l)
 	if !ok {
 		return netip.AddrPort{}
 	}
@@ -251,39 +253,9 @@ func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 	return at
 }
 
-// TestSessionsShareTheBudget: whatever others have taken, a session has a few sockets for
-// names, and all together have no more than their share of the descriptors.
-func TestSessionsShareTheBudget(t *testing.T) {
-	b := &budget{most: 4 * maxLookups}
-	var greedy []*lookups
-	for range 10 {
-		ls := &lookups{budget: b}
-		for ls.take() {
-		}
-		greedy = append(greedy, ls)
-	}
-	if b.used > b.most || greedy[0].held != maxLookups || greedy[9].held != fewLookups {
-		t.Errorf("%d of %d are used, the first has %d, the last %d", b.used, b.most, greedy[0].held, greedy[9].held)
-	}
-	greedy[0].give()
-	if greedy[0].take() {
-		t.Error("one that has many gets one of the last")
-	}
-	for _, ls := range greedy {
-		for ls.held > 0 {
-			ls.give()
-		}
-	}
-	if b.used != 0 {
-		t.Errorf("%d are used by nobody", b.used)
-	}
-	if most := lookupBudget().most; most > maxAllLook || most < fewLookups {
-		t.Errorf("the process has %d", most)
-	}
-}
-
-func (ls *lookups) count() int {
-	ls.budget.mu.Lock()
-	defer ls.budget.mu.Unlock()
-	return ls.held
+// countLookups counts the sockets for names that a session has.
+func countLookups(ls *broker.Lookups) int {
+	ls.Budget.Mu.Lock()
+	defer ls.Budget.Mu.Unlock()
+	return ls.Held
 }

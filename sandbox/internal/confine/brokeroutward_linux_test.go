@@ -16,6 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
@@ -53,13 +56,13 @@ func (b *book) LookupNetIP(_ context.Context, version, host string) (found []net
 }
 
 // gated is a confiner whose commands reach what the rules name.
-func gated(t testing.TB, p place, rules string, names *book, without missing) (*Confiner, *network.Gate) {
+func gated(t testing.TB, p place, rules string, names *book, without kernel.Missing) (*threads.Confiner, *network.Gate) {
 	t.Helper()
 	r, err := network.Parse(rules)
 	must(t, err)
 	g := network.NewGate(network.Config{Rules: r, Resolver: names})
 	t.Cleanup(g.Close)
-	c, err := newConfiner(p.policy(), Options{Gate: g}, without)
+	c, err := threads.NewWithout(p.policy(), threads.Options{Gate: g}, without)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -141,12 +144,12 @@ func reach() error {
 // TestOutward: commands connect to where the gate lets them and nowhere else,
 // whatever form an address has.
 func TestOutward(t *testing.T) {
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}, "landlock 1": {landlockAbove: 1}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}, "landlock 1": {LandlockAbove: 1}} {
 		t.Run(name, func(t *testing.T) { tryOutward(t, without) })
 	}
 }
 
-func tryOutward(t *testing.T, without missing) {
+func tryOutward(t *testing.T, without kernel.Missing) {
 	p := newPlace(t)
 	exe, err := os.Executable()
 	must(t, err)
@@ -156,7 +159,7 @@ func tryOutward(t *testing.T, without missing) {
 	mapped := func(a netip.AddrPort) string {
 		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port()).String()
 	}
-	defer Own(net.TCPAddrFromAddrPort(own))()
+	defer broker.Own(net.TCPAddrFromAddrPort(own))()
 	no, denied := unix.ENETUNREACH.Error(), unix.EACCES.Error()
 	want := map[string]string{named.String(): "hello", mapped(named): "hello", unnamed.String(): no, mapped(unnamed): no,
 		own.String(): denied, mapped(own): denied, loopback.String(): denied, mapped(loopback): denied,
@@ -206,7 +209,7 @@ func bindFirst() error {
 		if err == nil && listens {
 			err = unix.Listen(s, 1)
 		}
-		at, _ := localAddress(s)
+		at, _ := broker.LocalAddress(s)
 		if err != nil || at.Port() == 0 || !at.Addr().IsLoopback() {
 			return fmt.Errorf("it is at %s %w", at, err)
 		}
@@ -215,7 +218,7 @@ func bindFirst() error {
 				return err
 			}
 		}
-		if at, _ := localAddress(s); !at.Addr().IsLoopback() {
+		if at, _ := broker.LocalAddress(s); !at.Addr().IsLoopback() {
 			return fmt.Errorf("it listens at %s", at)
 		}
 	}
@@ -229,7 +232,7 @@ func bindFirst() error {
 // TestBoundToAnyAddress: what programs do with such sockets behind a gate works, and
 // nothing listens beyond loopback.
 func TestBoundToAnyAddress(t *testing.T) {
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			exe, err := os.Executable()
@@ -249,7 +252,7 @@ func TestOutward6(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
 	named, unnamed := listenAt(t, ownAddress(t, false)), listenAt(t, ownAddress(t, false))
-	c, g := gated(t, p, named.String(), &book{}, missing{})
+	c, g := gated(t, p, named.String(), &book{}, kernel.Missing{})
 	r := p.do(t, c, []string{probeVar + "=reach", "PROBE_TO=" + named.String() + " " + unnamed.String()}, exe)
 	if want := named.String() + ": hello\n" + unnamed.String() + ": " + unix.ENETUNREACH.Error() + "\n"; r.out != want {
 		t.Errorf("%q, not %q", r.out, want)
@@ -274,12 +277,12 @@ func askForNames() error {
 // TestNames: what rules name has its addresses, by every resolver that is here; for the
 // rest nobody outside is asked.
 func TestNames(t *testing.T) {
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}} {
 		t.Run(name, func(t *testing.T) { tryNames(t, without) })
 	}
 }
 
-func tryNames(t *testing.T, without missing) {
+func tryNames(t *testing.T, without kernel.Missing) {
 	p := newPlace(t)
 	exe, err := os.Executable()
 	must(t, err)

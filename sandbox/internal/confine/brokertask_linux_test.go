@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -87,19 +89,19 @@ func TestLateCalls(t *testing.T) {
 	for name, call := range lateCalls {
 		t.Run(name, func(t *testing.T) {
 			own := call.seen(bystander(t, t.TempDir()))
-			try := func(t *testing.T, judge func(*question) answer) string {
+			try := func(t *testing.T, judge func(*broker.Question) broker.Answer) string {
 				p := newPlace(t)
 				var victim atomic.Int32
-				handled := handlers[call.nr]
-				t.Cleanup(func() { handlers[call.nr] = handled })
-				handlers[call.nr] = func(q *question) answer {
+				handled := broker.Handlers[call.nr]
+				t.Cleanup(func() { broker.Handlers[call.nr] = handled })
+				broker.Handlers[call.nr] = func(q *broker.Question) broker.Answer {
 					a := judge(q)
 					if victim.Store(int32(p.successor(t))); victim.Load() == 0 {
-						return fail(unix.EINTR) // whose the number is now nobody knows
+						return broker.Fail(unix.EINTR) // whose the number is now nobody knows
 					}
 					return a
 				}
-				c := confiner(t, p.policy(), missing{})
+				c := confiner(t, p.policy(), kernel.Missing{})
 				r := p.do(t, c, []string{probeVar + "=late", "PROBE_WAY=" + name}, exe)
 				if r.err != nil || victim.Load() == 0 {
 					t.Fatalf("%v %s, victim %d", r.err, r.out, victim.Load())
@@ -108,12 +110,12 @@ func TestLateCalls(t *testing.T) {
 				return call.seen(int(victim.Load()))
 			}
 			t.Run("judged and let through", func(t *testing.T) {
-				if try(t, func(*question) answer { return answer{run: true} }) == own {
+				if try(t, func(*broker.Question) broker.Answer { return broker.Answer{Run: true} }) == own {
 					t.Error("it does not reach the process outside: the test proves nothing")
 				}
 			})
 			t.Run("as it is", func(t *testing.T) {
-				if got := try(t, handlers[call.nr]); got != own {
+				if got := try(t, broker.Handlers[call.nr]); got != own {
 					t.Errorf("a process outside has %s, had %s", got, own)
 				}
 			})
@@ -137,10 +139,10 @@ func (p place) successor(t *testing.T) int {
 		cmd := exec.Command("sleep", "1000")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		started := make(chan error)
-		go onThrowawayThread(func() { // root's other processes are safe from a command, which has fewer capabilities
+		go kernel.OnThrowawayThread(func() { // root's other processes are safe from a command, which has fewer capabilities
 			err := os.WriteFile(lastGiven, []byte(strconv.Itoa(task-1)), 0)
 			if err == nil {
-				err = dropCaps()
+				err = kernel.DropCaps()
 			}
 			if err == nil {
 				err = cmd.Start()
@@ -182,9 +184,9 @@ assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE)[0] > 99
 child.kill(); print("scheduled"); os._exit(0)
 '`
 	p := newPlace(t)
-	for _, without := range []missing{{}, lesser["no duplicates"]} {
+	for _, without := range []kernel.Missing{{}, lesser["no duplicates"]} {
 		c := confiner(t, p.policy(), without)
-		if !c.kernel.scoped() || !c.kernel.Broker {
+		if !c.Kernel.Scoped() || !c.Kernel.Broker {
 			t.Skip("this kernel does not tell whose a process is")
 		}
 		if r := p.sh(t, c, script); r.err != nil || !strings.Contains(r.out, "scheduled") {
@@ -195,21 +197,5 @@ child.kill(); print("scheduled"); os._exit(0)
 	unlimited := regexp.MustCompile(`(?m)^resource\..*\n|^assert resource.*\n`).ReplaceAllString(script, "")
 	if out, status := p.inSh(t, p.isolator(t, true), unlimited); status.ExitStatus() != 0 || !strings.Contains(out, "scheduled") {
 		t.Errorf("%v %s", status, out)
-	}
-}
-
-// TestReusedSoon: the numbers just ahead are those that come next, and no number in
-// use by a command that has just begun is one.
-func TestReusedSoon(t *testing.T) {
-	last := lastNumber("/proc/loadavg")
-	if last <= 0 {
-		t.Skip("there is no /proc/loadavg here")
-	}
-	most := lastNumber("/proc/sys/kernel/pid_max")
-	if !reusedSoon((last + 500) % most) {
-		t.Error("the numbers ahead are thought to be safe")
-	}
-	if reusedSoon((last - 5000 + most) % most) {
-		t.Error("a number just given is thought to come next")
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -56,7 +58,7 @@ func echoDatagrams() error {
 }
 
 func echo(conn *net.UDPConn) {
-	b := make([]byte, maxUDP)
+	b := make([]byte, broker.MaxUDP)
 	for i := 0; ; i++ {
 		var n int
 		var from netip.AddrPort
@@ -118,7 +120,7 @@ func askConnected(at netip.AddrPort, family string) error {
 	if conn.RemoteAddr().String() != at.String() || !local.Addr().IsLoopback() || local.Port() == 0 {
 		return fmt.Errorf("%s is connected to %s, not %s", local, conn.RemoteAddr(), at)
 	}
-	b := make([]byte, maxUDP)
+	b := make([]byte, broker.MaxUDP)
 	for _, text := range []string{"hello", strings.Repeat("x", 60000), "again"} {
 		if _, err := conn.Write([]byte(text)); err != nil {
 			return err
@@ -187,7 +189,7 @@ func askRaw(at netip.AddrPort) error {
 	}
 	_, _, err = unix.Recvfrom(s, b, unix.MSG_DONTWAIT)
 	return errors.Join(wantErrno("nothing is left", err, unix.EAGAIN),
-		wantErrno("too much", unix.Sendto(s, make([]byte, maxUDP+1), 0, to), unix.EMSGSIZE),
+		wantErrno("too much", unix.Sendto(s, make([]byte, broker.MaxUDP+1), 0, to), unix.EMSGSIZE),
 		wantErrno("a second address", unix.Bind(s, &unix.SockaddrInet4{}), unix.EINVAL))
 }
 
@@ -214,7 +216,7 @@ func askMessages(at netip.AddrPort) error {
 		size uint32
 		_    [4]byte
 	}
-	name := inetAddress(unix.AF_INET, at)
+	name := broker.InetAddress(unix.AF_INET, at)
 	parts := [2][2]string{{"on", "e"}, {"t", "wo"}}
 	var sends [2]one
 	var iovs [2][2]unix.Iovec
@@ -239,7 +241,7 @@ func askMessages(at netip.AddrPort) error {
 		iov.SetLen(len(b))
 		m := one{Msghdr: unix.Msghdr{Name: &from[0], Namelen: 16, Iov: &iov, Iovlen: 1}}
 		n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s), uintptr(unsafe.Pointer(&m)), 1, 0, 0, 0)
-		sender, _ := parseInet(from[:])
+		sender, _ := broker.ParseInet(from[:])
 		if e != 0 || n != 1 || sender != at || m.Namelen != 16 {
 			return fmt.Errorf("%d messages from %s: %w", n, sender, e)
 		}
@@ -327,8 +329,8 @@ func TestDatagramsOfTheSession(t *testing.T) {
 	must(t, err)
 	serve := probeVar + "=udp-echo " + exe + " >echo.log 2>&1 & "
 	ask := []string{probeVar + "=udp-ask"}
-	threads := map[string]missing{"threads": {}, "threads, no duplicates": {getFD: true}, "threads, landlock 1": {landlockAbove: 1}}
-	for name, without := range threads {
+	tiers := map[string]kernel.Missing{"threads": {}, "threads, no duplicates": {GetFD: true}, "threads, landlock 1": {LandlockAbove: 1}}
+	for name, without := range tiers {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), without)
@@ -339,13 +341,13 @@ func TestDatagramsOfTheSession(t *testing.T) {
 				log, _ := os.ReadFile(filepath.Join(p.ws, "echo.log"))
 				t.Error(r.err, r.out, string(log), r.domain.Refusals())
 			}
-			eventually(t, "the domains end", func() bool { return len(c.live()) == 0 })
-			eventually(t, "sockets are kept", func() bool { return c.lookups.none() && c.lookups.count() == 0 && len(c.lookups.ports) == 0 })
+			eventually(t, "the domains end", func() bool { return len(c.Live()) == 0 })
+			eventually(t, "sockets are kept", func() bool { return c.Lookups.None() && countLookups(c.Lookups) == 0 && len(c.Lookups.Ports) == 0 })
 		})
 	}
 	t.Run("behind a gate", func(t *testing.T) {
 		p := newPlace(t)
-		c, _ := gated(t, p, "one.example", &book{}, missing{})
+		c, _ := gated(t, p, "one.example", &book{}, kernel.Missing{})
 		p.sh(t, c, serve)
 		if r := p.do(t, c, ask, exe); r.err != nil {
 			t.Error(r.err, r.out, r.domain.Refusals())
@@ -459,8 +461,8 @@ func swapAddresses(at netip.AddrPort) error {
 		return err
 	}
 	defer own.Close()
-	mine := inetAddress(unix.AF_INET, netip.MustParseAddrPort(own.LocalAddr().String()))
-	theirs, name := inetAddress(unix.AF_INET, at), inetAddress(unix.AF_INET, at)
+	mine := broker.InetAddress(unix.AF_INET, netip.MustParseAddrPort(own.LocalAddr().String()))
+	theirs, name := broker.InetAddress(unix.AF_INET, at), broker.InetAddress(unix.AF_INET, at)
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -524,7 +526,7 @@ func TestDatagramsStayInside(t *testing.T) {
 			case <-time.After(200 * time.Millisecond):
 			}
 		}
-		for name, without := range map[string]missing{"threads": {}, "threads, no duplicates": {getFD: true}} {
+		for name, without := range map[string]kernel.Missing{"threads": {}, "threads, no duplicates": {GetFD: true}} {
 			t.Run(name+" "+at.String(), func(t *testing.T) {
 				p := newPlace(t)
 				r := p.do(t, confiner(t, p.policy(), without), env, exe)
@@ -552,11 +554,11 @@ func TestDatagramsStayInside(t *testing.T) {
 	}
 	t.Run("another session", func(t *testing.T) {
 		p := newPlace(t)
-		c := confiner(t, p.policy(), missing{})
+		c := confiner(t, p.policy(), kernel.Missing{})
 		p.sh(t, c, probeVar+"=udp-echo "+exe+" >echo.log 2>&1 &")
 		greet := []string{probeVar + "=udp-greet"}
 		eventually(t, "the echo does not answer its own session", func() bool { return p.do(t, c, greet, exe).err == nil })
-		if r := p.do(t, confiner(t, p.policy(), missing{}), greet, exe); r.err == nil {
+		if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), greet, exe); r.err == nil {
 			t.Error("it answers another session")
 		}
 	})
@@ -616,7 +618,7 @@ func TestDatagramPairs(t *testing.T) {
 			t.Errorf("the service hears %d bytes", n)
 		}
 	}
-	for _, without := range []missing{{}, {getFD: true}} {
+	for _, without := range []kernel.Missing{{}, {GetFD: true}} {
 		if r := p.do(t, confiner(t, p.policy(), without), env, exe); r.err != nil {
 			t.Error(r.err, r.out)
 		}

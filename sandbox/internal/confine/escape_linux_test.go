@@ -16,14 +16,17 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
 // lesser are machines that lack something of this one.
-var lesser = map[string]missing{
-	"landlock 1": {landlockAbove: 1}, "landlock 2": {landlockAbove: 2}, "landlock 3": {landlockAbove: 3},
-	"landlock 5": {landlockAbove: 5}, "no broker": {broker: true}, "no broker, landlock 5": {broker: true, landlockAbove: 5},
-	"no duplicates": {getFD: true}, "no duplicates, landlock 1": {getFD: true, landlockAbove: 1},
+var lesser = map[string]kernel.Missing{
+	"landlock 1": {LandlockAbove: 1}, "landlock 2": {LandlockAbove: 2}, "landlock 3": {LandlockAbove: 3},
+	"landlock 5": {LandlockAbove: 5}, "no broker": {Broker: true}, "no broker, landlock 5": {Broker: true, LandlockAbove: 5},
+	"no duplicates": {GetFD: true}, "no duplicates, landlock 1": {GetFD: true, LandlockAbove: 1},
 }
 
 // TestEscape runs every probe unconfined, where it must get out, which proves
@@ -40,10 +43,10 @@ func TestEscape(t *testing.T) {
 			if r := free.do(t, nil, append(scene(t, free), probeVar+"="+name), exe); r.err != nil {
 				t.Skipf("unconfined it fails too, so it proves nothing here: %s", r.out)
 			}
-			mustStayInside(t, name, exe, missing{})
+			mustStayInside(t, name, exe, kernel.Missing{})
 			t.Run("behind a gate", func(t *testing.T) {
 				p := newPlace(t)
-				c, _ := gated(t, p, "one.example,198.51.100.1", &book{}, missing{})
+				c, _ := gated(t, p, "one.example,198.51.100.1", &book{}, kernel.Missing{})
 				p.mustStayInside(t, c, name, exe)
 			})
 			for machine, without := range lesser {
@@ -56,12 +59,12 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-func mustStayInside(t *testing.T, name, exe string, without missing) {
+func mustStayInside(t *testing.T, name, exe string, without kernel.Missing) {
 	p := newPlace(t)
 	p.mustStayInside(t, confiner(t, p.policy(), without), name, exe)
 }
 
-func (p place) mustStayInside(t *testing.T, c *Confiner, name, exe string) {
+func (p place) mustStayInside(t *testing.T, c *threads.Confiner, name, exe string) {
 	r := p.do(t, c, append(scene(t, p), probeVar+"="+name), exe)
 	if r.err == nil {
 		t.Fatal("it got out")
@@ -136,17 +139,17 @@ func netlinkPort(t *testing.T) uint32 {
 func systemV(t *testing.T) (env []string) {
 	key := 0x5c000000 + os.Getpid()<<8 + int(scenes.Load())&0xff
 	for i, name := range []string{"PROBE_SHARED", "PROBE_SEMAPHORE", "PROBE_QUEUE"} {
-		kind := &ipcKinds[i]
+		kind := &broker.IPCKinds[i]
 		args := [6]uint64{uint64(key), 64}
-		if kind.get == unix.SYS_SEMGET {
+		if kind.Get == unix.SYS_SEMGET {
 			args[1] = 1
 		}
-		args[kind.flags] = ipcCreate | 0o600
-		id, e := ipcCall(kind.get, args)
+		args[kind.Flags] = ipcCreate | 0o600
+		id, e := ipcCall(kind.Get, args)
 		if e != 0 {
 			t.Fatal(name, e)
 		}
-		t.Cleanup(func() { _, _ = ipcCall(kind.ctl, [6]uint64{uint64(id)}) }) // to remove is 0, in whichever place
+		t.Cleanup(func() { _, _ = ipcCall(kind.Ctl, [6]uint64{uint64(id)}) }) // to remove is 0, in whichever place
 		env = append(env, fmt.Sprintf("%s=%d", name, id), fmt.Sprintf("%s_KEY=%d", name, key))
 	}
 	return env

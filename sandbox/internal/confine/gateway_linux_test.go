@@ -16,33 +16,10 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/gateway"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
-
-// Set before the stage begins, which is in init.
-var _ = func() bool {
-	if os.Getenv(noSixVar) != "" {
-		openSix = func() (int, error) { return -1, unix.EAFNOSUPPORT }
-	}
-	if kind := os.Getenv(wayKindVar); kind != "" {
-		wayKind = kind
-	}
-	return true
-}()
-
-const (
-	noSixVar   = "CONFINE_TEST_NO_IPV6"
-	wayKindVar = "CONFINE_TEST_WAY"
-)
-
-// withStage has the stage run with this in its environment.
-func withStage(t *testing.T, env string) {
-	real := stageEnv
-	stageEnv = append(slices.Clone(stageEnv), env)
-	t.Cleanup(func() { stageEnv = real })
-}
 
 // An internet is the internet outside of a session, in which every address is a server that
 // tells how it was called.
@@ -102,12 +79,12 @@ func (o *internet) LookupNetIP(ctx context.Context, by, host string) ([]netip.Ad
 }
 
 // gated is an isolator with a gate of these rules into the internet internet.
-func (p place) gated(t testing.TB, o *internet, rules string) (*Isolator, *network.Gate) {
+func (p place) gated(t testing.TB, o *internet, rules string) (*namespaces.Isolator, *network.Gate) {
 	t.Helper()
 	parsed, err := network.Parse(rules)
 	must(t, err)
 	gate := network.NewGate(network.Config{Rules: parsed, Resolver: o, Dial: o.dial})
-	i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Gate: gate})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Gate: gate, Lacks: lacking})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -116,7 +93,7 @@ func (p place) gated(t testing.TB, o *internet, rules string) (*Isolator, *netwo
 }
 
 // wantVisits makes a command go to the places and compares how it went.
-func (p place) wantVisits(t *testing.T, i *Isolator, want [][2]string) {
+func (p place) wantVisits(t *testing.T, i *namespaces.Isolator, want [][2]string) {
 	t.Helper()
 	var list, wanted []string
 	for _, w := range want {
@@ -173,7 +150,7 @@ func TestGateway(t *testing.T) {
 		{"served [::1]:5432", "mine"},
 		{"fds all", "[]"},
 	})
-	if kept, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.keeper.pid)); err == nil && len(kept) != 1 {
+	if kept, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", i.Keeper.PID)); err == nil && len(kept) != 1 {
 		t.Errorf("the keeper has %v open", kept)
 	}
 	o.mu.Lock()
@@ -223,7 +200,7 @@ func TestGatewayIsTheOnlyWay(t *testing.T) {
 
 // TestGatewayWithoutIPv6: where the kernel has none, IPv4 works as ever.
 func TestGatewayWithoutIPv6(t *testing.T) {
-	withStage(t, noSixVar+"=1")
+	withLacks(t, namespaces.Lacks{Lacks: gateway.Lacks{IPv6: true}})
 	p, o := newPlace(t), &internet{names: map[string]string{"allowed.example": "198.51.100.7", "six.example": "2001:db8::7", "any.example": "198.51.100.9"}}
 	i, _ := p.gated(t, o, "203.0.113.7:443,[2001:db8::1]:443,allowed.example,six.example,any.example:*")
 	p.wantVisits(t, i, [][2]string{
@@ -242,10 +219,10 @@ func TestGatewayWithoutIPv6(t *testing.T) {
 func TestGatewayCannotBeMade(t *testing.T) {
 	p := newPlace(t)
 	p.gated(t, &internet{}, "203.0.113.7:443") // or it is skipped
-	withStage(t, wayKindVar+"=nothing")
+	withLacks(t, namespaces.Lacks{Lacks: gateway.Lacks{Veth: true}})
 	gate := network.NewGate(network.Config{})
 	defer gate.Close()
-	i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate, Lacks: lacking})
 	if err == nil {
 		i.Close()
 		t.Fatal("it was made")
@@ -278,10 +255,10 @@ func TestNameServer(t *testing.T) {
 			t.Errorf("the C library: %q", out)
 		}
 	}
-	if out, _ := p.inSh(t, i, "grep -c . "+resolvConf+"; grep ^nameserver "+resolvConf+"; (echo > "+resolvConf+") 2>/dev/null || echo kept; ls -A / | grep resolv"); !strings.HasSuffix(out, "nameserver 192.0.0.1\nkept\n") {
+	if out, _ := p.inSh(t, i, "grep -c . "+namespaces.ResolvConf+"; grep ^nameserver "+namespaces.ResolvConf+"; (echo > "+namespaces.ResolvConf+") 2>/dev/null || echo kept; ls -A / | grep resolv"); !strings.HasSuffix(out, "nameserver 192.0.0.1\nkept\n") {
 		t.Errorf("%q", out)
 	}
-	text := nameServers("# mine\nnameserver 127.0.0.53\noptions edns0 trust-ad\nsearch corp.example")
+	text := gateway.NameServers("# mine\nnameserver 127.0.0.53\noptions edns0 trust-ad\nsearch corp.example")
 	if want := "options edns0 trust-ad\nsearch corp.example\nnameserver 192.0.0.1\n"; text != want {
 		t.Errorf("%q", text)
 	}
@@ -307,7 +284,7 @@ func TestGatewayEnds(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
-		i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
+		i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate, Lacks: lacking})
 		must(t, err)
 		exe, err := os.Executable()
 		must(t, err)
@@ -321,24 +298,4 @@ func TestGatewayEnds(t *testing.T) {
 	eventually(t, "descriptors or goroutines are left", func() bool {
 		return count() <= files+5 && runtime.NumGoroutine() <= routines+5 // fewer than one of each for each session
 	})
-}
-
-// TestAnswerSize: whatever a question is made of.
-func TestAnswerSize(t *testing.T) {
-	question := "\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x01\x01a\x00\x00\x01\x00\x01"
-	for query, want := range map[string]int{
-		"":       512,
-		question: 512,
-		question + "\x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x00": 1232,
-		question + "\x00\x00\x29\xff\xff\x00\x00\x00\x00\x00\x00": 4096,
-		question + "\x00\x00\x29\x00\x01\x00\x00\x00\x00\x00\x00": 512,
-		question + "\xc0":             512,
-		question + "\x3f":             512,
-		question + "\x00\x00\x29\x04": 512,
-		strings.Repeat("\xff", 300):   512,
-	} {
-		if got := answerSize([]byte(query)); got != want {
-			t.Errorf("%q: %d, want %d", query, got, want)
-		}
-	}
 }

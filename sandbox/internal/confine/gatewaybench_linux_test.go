@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
@@ -63,7 +64,7 @@ func BenchmarkGateway(b *testing.B) {
 			gate := network.NewGate(network.Config{Rules: parsed, Dial: func(context.Context, netip.AddrPort) (net.Conn, error) { return net.Dial("tcp", at) }})
 			defer gate.Close()
 			p := newPlace(b)
-			i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
+			i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Gate: gate})
 			if err != nil {
 				b.Skip(err)
 			}

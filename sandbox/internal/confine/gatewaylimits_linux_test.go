@@ -14,14 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/gateway"
 	"golang.org/x/net/dns/dnsmessage"
 )
 
 // withSpare has gateways listen on so many ports that no rule names.
 func withSpare(t *testing.T, most int) {
-	real := mostSpare
-	mostSpare = most
-	t.Cleanup(func() { mostSpare = real })
+	real := gateway.MostSpare
+	gateway.MostSpare = most
+	t.Cleanup(func() { gateway.MostSpare = real })
 }
 
 func portAfter(where string, n int) string {
@@ -70,7 +71,7 @@ func visitPackets(where string) (string, error) {
 	b, err := os.ReadFile("/proc/self/net/dev")
 	for line := range strings.Lines(string(b)) {
 		var count [16]int
-		if f := strings.Fields(line); len(f) == 17 && f[0] == wayName+":" {
+		if f := strings.Fields(line); len(f) == 17 && f[0] == gateway.WayName+":" {
 			for i := range count {
 				_, _ = fmt.Sscan(f[i+1], &count[i])
 			}
@@ -128,9 +129,9 @@ func TestGatewayKeepsConnections(t *testing.T) {
 	})
 	idle := func() {
 		eventually(t, "connections are still open", func() bool {
-			i.way.mu.Lock()
-			defer i.way.mu.Unlock()
-			return len(i.way.open) == 0
+			i.Way.Mu.Lock()
+			defer i.Way.Mu.Unlock()
+			return len(i.Way.Open) == 0
 		})
 	}
 	for _, to := range []string{"203.0.113.8:7000", "[2001:db8::8]:7100"} {
@@ -171,17 +172,17 @@ func TestGatewayForgets(t *testing.T) {
 		}
 	}
 	count := func() int {
-		i.way.mu.Lock()
-		defer i.way.mu.Unlock()
-		return len(i.way.reached)
+		i.Way.Mu.Lock()
+		defer i.Way.Mu.Unlock()
+		return len(i.Way.Reached)
 	}
 	ask(0)
 	ask(1)
 	used := netip.MustParsePrefix("8.1.0.1/32")
-	i.way.mu.Lock()
-	way := i.way.reached[used]
-	way.live++
-	i.way.mu.Unlock()
+	i.Way.Mu.Lock()
+	way := i.Way.Reached[used]
+	way.Live++
+	i.Way.Mu.Unlock()
 	for n := 2; n < 4200; n++ {
 		ask(n)
 	}
@@ -194,10 +195,10 @@ func TestGatewayForgets(t *testing.T) {
 		{"tcp 203.0.113.7:443", "hello from 203.0.113.7:443"},
 	}
 	p.wantVisits(t, i, append(slices.Clone(visits), [2]string{"tcp 8.1.0.1:443", "ECONNRESET"}))
-	i.way.mu.Lock()
-	way.live--
-	i.way.giveUp(used, way)
-	i.way.mu.Unlock()
+	i.Way.Mu.Lock()
+	way.Live--
+	i.Way.GiveUp(used, way)
+	i.Way.Mu.Unlock()
 	if n := count(); n != 4096+1 {
 		t.Errorf("there are ways to %d addresses at last", n)
 	}
@@ -209,16 +210,16 @@ func TestGatewayForgets(t *testing.T) {
 func TestGatewayResetsTheRest(t *testing.T) {
 	p := newPlace(t)
 	i, _ := p.gated(t, &internet{}, "203.0.113.7:443")
-	for range cap(i.way.relays) {
-		i.way.relays <- struct{}{}
+	for range cap(i.Way.Relays) {
+		i.Way.Relays <- struct{}{}
 	}
 	p.wantVisits(t, i, [][2]string{{"tcp 203.0.113.7:443", "ECONNRESET"}})
-	for range cap(i.way.relays) {
-		<-i.way.relays
+	for range cap(i.Way.Relays) {
+		<-i.Way.Relays
 	}
-	i.way.mu.Lock()
-	port := i.way.ports[443]
-	i.way.mu.Unlock()
-	i.way.dropWaiting(port)
+	i.Way.Mu.Lock()
+	port := i.Way.Ports[443]
+	i.Way.Mu.Unlock()
+	i.Way.DropWaiting(port)
 	p.wantVisits(t, i, [][2]string{{"many 203.0.113.7:443", "all"}})
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/gateway"
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 )
@@ -52,7 +53,7 @@ var visits = map[string]func(where string) (string, error){
 	"loopback": func(where string) (string, error) {
 		return greet(boundTo("lo"), "tcp", where)
 	},
-	"device": func(where string) (string, error) { return greet(boundTo(wayName), "tcp", where) },
+	"device": func(where string) (string, error) { return greet(boundTo(gateway.WayName), "tcp", where) },
 	"mark": func(where string) (string, error) {
 		return greet(option(unix.SOL_SOCKET, unix.SO_MARK, 1), "tcp", where)
 	},
@@ -63,7 +64,7 @@ var visits = map[string]func(where string) (string, error){
 		return greet(option(unix.SOL_SOCKET, unix.SO_DONTROUTE, 1), "tcp", where)
 	},
 	"unicast-if": func(where string) (string, error) {
-		return greet(option(unix.IPPROTO_IP, unix.IP_UNICAST_IF, int(1<<24*wayIndex)), "tcp", where)
+		return greet(option(unix.IPPROTO_IP, unix.IP_UNICAST_IF, int(1<<24*gateway.WayIndex)), "tcp", where)
 	},
 	"udp": func(where string) (string, error) { return greet(net.Dialer{}, "udp", where) },
 	"raw": func(where string) (string, error) {
@@ -75,18 +76,18 @@ var visits = map[string]func(where string) (string, error){
 		return "a socket", err
 	},
 	"route": func(where string) (string, error) {
-		n, err := openNetlink()
+		n, err := gateway.OpenNetlink()
 		if err != nil {
 			return "", err
 		}
-		return "added", n.addRoute(route{table: unix.RT_TABLE_MAIN, to: anywhere[0], via: wayThere[0], link: wayIndex})
+		return "added", n.AddRoute(gateway.Route{Table: unix.RT_TABLE_MAIN, To: gateway.Anywhere[0], Via: gateway.WayThere[0], Link: gateway.WayIndex})
 	},
 	"rule": func(where string) (string, error) {
-		n, err := openNetlink()
+		n, err := gateway.OpenNetlink()
 		if err != nil {
 			return "", err
 		}
-		return "added", n.addRouteRule(routeRule{family: unix.AF_INET, order: 1, protocol: unix.IPPROTO_TCP, table: nameTable})
+		return "added", n.AddRouteRule(gateway.RouteRule{Family: unix.AF_INET, Order: 1, Protocol: unix.IPPROTO_TCP, Table: gateway.NameTable})
 	},
 	"names":    func(where string) (string, error) { return lookUp("udp", where) },
 	"names-by": func(where string) (string, error) { return lookUp("tcp", where) },

@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 )
 
@@ -106,32 +107,21 @@ git -C sub commit -q --allow-empty -m s && git -C sub log --oneline | wc -l`)
 	}
 }
 
-// TestTooManyToGuard: what cannot be guarded whole is not claimed to be.
-func TestTooManyToGuard(t *testing.T) {
-	p := repository(t)
-	was := maxGuardWalk
-	t.Cleanup(func() { maxGuardWalk = was })
-	maxGuardWalk = 1
-	if err := guardGit(p.ws); err == nil || !strings.Contains(err.Error(), "too many to guard") {
-		t.Errorf("%v", err)
-	}
-}
-
 // TestGitDataNeedsLandlock: where nothing keeps links out of a place of git's, all
 // of it is read only.
 func TestGitDataNeedsLandlock(t *testing.T) {
-	if landlockABI() == 0 {
+	if kernel.LandlockABI() == 0 {
 		t.Skip("no Landlock")
 	}
 	newPlace(t).isolator(t, false)
-	for _, abi := range []int{0, landlockABI()} {
+	for _, abi := range []int{0, kernel.LandlockABI()} {
 		p := newPlace(t)
 		pinned := p.policy().Pin()
 		t.Cleanup(pinned.Close)
 		with, release := pinned.With(nil, []string{p.outside}, "git's")
 		t.Cleanup(release)
 		with.OfGit(map[string]policy.Kind{p.outside: policy.GitData})
-		i, err := newIsolator(Isolation{Policy: with, Workspace: p.ws}, features{Landlock: abi})
+		i, err := namespaces.NewWith(namespaces.Isolation{Policy: with, Workspace: p.ws}, kernel.Features{Landlock: abi})
 		must(t, err)
 		t.Cleanup(func() { i.Close() })
 		if out, status := p.inSh(t, i, "touch "+p.outside+"/f"); (status == 0) != (abi > 0) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +38,7 @@ func queueSignal(nr uintptr, tid int) error {
 }
 
 func threadPidfd(_, tid int) error {
-	fd, err := unix.PidfdOpen(tid, pidfdThread)
+	fd, err := unix.PidfdOpen(tid, unix.O_EXCL /* PIDFD_THREAD */)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func TestServerThreadIsOutOfReach(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
 	must(t, err)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	attacker := func(target int) *exec.Cmd {
 		cmd := exec.Command(exe)
 		cmd.Env = append(os.Environ(), probeVar+"=attack", fmt.Sprintf("PROBE_TARGET=%d", target))
@@ -124,7 +125,7 @@ func TestServerThreadIsOutOfReach(t *testing.T) {
 // not reach commands once Harden ran.
 func TestInheritedDescriptors(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	fd, err := unix.Open(filepath.Join(p.outside, "secret"), unix.O_RDONLY, 0)
 	must(t, err)
 	defer unix.Close(fd)
@@ -134,7 +135,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	if r := p.do(t, c, env, exe); r.err != nil {
 		t.Fatalf("the descriptor is not inherited, so it proves nothing: %v %s", r.err, r.out)
 	}
-	must(t, Harden())
+	must(t, kernel.Harden())
 	if r := p.do(t, c, env, exe); r.err == nil {
 		t.Error("the command read through it")
 	}
@@ -169,7 +170,7 @@ func TestForeignArchitecture(t *testing.T) {
 	if out, err := exec.Command(prog, "/usr/bin/env").CombinedOutput(); err != nil {
 		t.Skipf("this kernel has no such door: %s", out)
 	}
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	if r := p.do(t, c, nil, prog, "/usr/bin/env"); r.err == nil || strings.TrimSpace(r.out) != "-38" {
 		t.Errorf("got %v %s, want ENOSYS", r.err, r.out)
 	}

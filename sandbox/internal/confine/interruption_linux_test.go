@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,7 +54,7 @@ func receiveForEver(started chan<- error) {
 		err = unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	}
 	started <- err
-	_ = ignoringEINTR(func() error { _, _, err := unix.Recvfrom(s, make([]byte, 9), 0); return err })
+	_ = kernel.IgnoringEINTR(func() error { _, _, err := unix.Recvfrom(s, make([]byte, 9), 0); return err })
 }
 
 // connectForEver connects to a socket that has no room for one more.
@@ -75,7 +77,7 @@ func connectForEver(started chan<- error) {
 		err = nil
 	}
 	started <- err
-	_ = ignoringEINTR(func() error { _, err := dial(0); return err })
+	_ = kernel.IgnoringEINTR(func() error { _, err := dial(0); return err })
 }
 
 // alarmed is a program of one thread, which hears a signal while it waits for a datagram:
@@ -103,7 +105,7 @@ func TestSignalsReachWhoWaits(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
 	p := newPlace(t)
-	mechanisms := map[string]*Confiner{"threads": confiner(t, p.policy(), missing{}), "outside": nil}
+	mechanisms := map[string]*threads.Confiner{"threads": confiner(t, p.policy(), kernel.Missing{}), "outside": nil}
 	for name, c := range mechanisms {
 		for _, probe := range []string{"signal-receive", "signal-connect"} {
 			_ = os.Remove(p.ws + "/full.sock")
@@ -118,28 +120,6 @@ func TestSignalsReachWhoWaits(t *testing.T) {
 		}
 		if r := p.do(t, c, nil, python, "-c", alarmed); r.err != nil || r.out != "hello\n" {
 			t.Errorf("%s, one thread: %v %q", name, r.err, r.out)
-		}
-	}
-}
-
-func TestInterruptions(t *testing.T) {
-	const none, usr1, term = "0000000000000000", "0000000000000200", "0000000000004000"
-	for _, c := range []struct {
-		threads, own, shared, blocked string
-		want                          unix.Errno
-	}{
-		{"1", none, none, none, 0},
-		{"1", usr1, none, none, restart},
-		{"1", none, usr1, none, restart},
-		{"3", usr1, none, none, unix.EINTR},
-		{"3", none, term, usr1, unix.EINTR},
-		{"1", usr1, none, usr1, 0},
-		{"1", none, usr1, usr1, 0},
-		{"1", usr1, term, usr1, restart},
-	} {
-		status := "Name:\tx\nThreads:\t" + c.threads + "\nSigQ:\t1/99\nSigPnd:\t" + c.own + "\nShdPnd:\t" + c.shared + "\nSigBlk:\t" + c.blocked + "\n"
-		if got := interruptionOf(status); got != c.want {
-			t.Errorf("%+v: %d", c, got)
 		}
 	}
 }

@@ -9,23 +9,25 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/selftest"
 	"golang.org/x/sys/unix"
 )
 
 // isolator is one for the place, with Landlock on top or without, or the test is skipped.
-func (p place) isolator(t testing.TB, landlock bool) *Isolator {
+func (p place) isolator(t testing.TB, landlock bool) *namespaces.Isolator {
 	t.Helper()
-	kernel := features{}
+	has := kernel.Features{}
 	if landlock {
-		kernel.Landlock = landlockABI()
+		has.Landlock = kernel.LandlockABI()
 	}
-	i, err := newIsolator(Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, kernel)
+	i, err := namespaces.NewWith(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true, Lacks: lacking}, has)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -34,7 +36,7 @@ func (p place) isolator(t testing.TB, landlock bool) *Isolator {
 }
 
 // in runs a program in a cell to its end and returns what it wrote.
-func (p place) in(t testing.TB, i *Isolator, env []string, argv ...string) (string, syscall.WaitStatus) {
+func (p place) in(t testing.TB, i *namespaces.Isolator, env []string, argv ...string) (string, syscall.WaitStatus) {
 	t.Helper()
 	out, c := p.begin(t, i, env, argv...)
 	text, _ := io.ReadAll(out)
@@ -45,7 +47,7 @@ func (p place) in(t testing.TB, i *Isolator, env []string, argv ...string) (stri
 	return string(text), status
 }
 
-func (p place) begin(t testing.TB, i *Isolator, env []string, argv ...string) (*os.File, *Cell) {
+func (p place) begin(t testing.TB, i *namespaces.Isolator, env []string, argv ...string) (*os.File, *namespaces.Cell) {
 	t.Helper()
 	out, write, err := os.Pipe()
 	must(t, err)
@@ -55,14 +57,14 @@ func (p place) begin(t testing.TB, i *Isolator, env []string, argv ...string) (*
 	must(t, err)
 	defer null.Close()
 	tmp := filepath.Join(p.ws, ".tmp")
-	c, err := i.Start(Program{Path: argv[0], Argv: argv, Dir: p.ws,
+	c, err := i.Start(namespaces.Program{Path: argv[0], Argv: argv, Dir: p.ws,
 		Env:   append(os.Environ(), append([]string{"HOME=" + tmp, "TMPDIR=" + tmp}, env...)...),
 		Files: [3]uintptr{null.Fd(), write.Fd(), write.Fd()}})
 	must(t, err)
 	return out, c
 }
 
-func (p place) inSh(t testing.TB, i *Isolator, script string) (string, syscall.WaitStatus) {
+func (p place) inSh(t testing.TB, i *namespaces.Isolator, script string) (string, syscall.WaitStatus) {
 	t.Helper()
 	return p.in(t, i, nil, "/bin/sh", "-c", script)
 }
@@ -123,7 +125,7 @@ func TestCellStatus(t *testing.T) {
 	for _, landlock := range []bool{true, false} {
 		i := newPlace(t).isolator(t, landlock)
 		s := i.Status()
-		if !s.Enforced() || !s.Kill.Proven || !s.Seccomp || s.Tier != Namespaces || (s.LandlockABI > 0) != (landlock && landlockABI() > 0) {
+		if !s.Enforced() || !s.Kill.Proven || !s.Seccomp || s.Tier != selftest.Namespaces || (s.LandlockABI > 0) != (landlock && kernel.LandlockABI() > 0) {
 			t.Errorf("%+v", s)
 		}
 		must(t, i.SelfTest())
@@ -155,10 +157,10 @@ func TestOpenNetworkIsProvenWithScopesOnly(t *testing.T) {
 	policy := p.policy()
 	policy.Network = true
 	for abi, want := range map[int]bool{0: false, 5: false, 6: true} {
-		if abi > landlockABI() {
+		if abi > kernel.LandlockABI() {
 			continue
 		}
-		i, err := newIsolator(Isolation{Policy: policy, Workspace: p.ws}, features{Landlock: abi})
+		i, err := namespaces.NewWith(namespaces.Isolation{Policy: policy, Workspace: p.ws}, kernel.Features{Landlock: abi})
 		if err != nil {
 			t.Skip(err)
 		}
@@ -173,9 +175,7 @@ func TestOpenNetworkIsProvenWithScopesOnly(t *testing.T) {
 func TestCellView(t *testing.T) {
 	t.Run("as it is here", testCellView)
 	t.Run("without mount_setattr", func(t *testing.T) {
-		real := stageEnv
-		stageEnv = append(slices.Clone(stageEnv), oldMountsVar+"=1")
-		defer func() { stageEnv = real }()
+		withLacks(t, namespaces.Lacks{MountSetattr: true})
 		testCellView(t)
 	})
 }
@@ -288,17 +288,17 @@ func TestCellOutlastsKill(t *testing.T) {
 	i := p.attacked(t)
 	c := p.launch(t, i, nil, "/bin/sh", "-c", daemons+"echo up > up; sleep 1005")
 	eventually(t, "the daemons did not start", p.isUp)
-	procs, err := unix.Dup(int(i.procs))
+	procs, err := unix.Dup(int(i.Procs))
 	must(t, err)
 	defer unix.Close(procs)
 	empty, err := os.Open(t.TempDir())
 	must(t, err)
 	defer empty.Close()
-	must(t, unix.Dup3(int(empty.Fd()), int(i.procs), unix.O_CLOEXEC))
-	if err := c.Kill(); err != errLives {
+	must(t, unix.Dup3(int(empty.Fd()), int(i.Procs), unix.O_CLOEXEC))
+	if err := c.Kill(); err != namespaces.ErrLives {
 		t.Errorf("it is said to be killed: %v", err)
 	}
-	must(t, unix.Dup3(procs, int(i.procs), unix.O_CLOEXEC))
+	must(t, unix.Dup3(procs, int(i.Procs), unix.O_CLOEXEC))
 	within(t, "Done", func() { <-c.Done() })
 	if left := p.living(); len(left) > 0 {
 		t.Errorf("%v survived", left)
@@ -318,7 +318,7 @@ func TestCellsLeaveNothing(t *testing.T) {
 	p.isolator(t, true)
 	fds, mounts := count()
 	for range 3 {
-		i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws})
+		i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws})
 		must(t, err)
 		var all sync.WaitGroup
 		for n := range 100 {
@@ -333,7 +333,7 @@ func TestCellsLeaveNothing(t *testing.T) {
 		all.Wait()
 		must(t, i.Close())
 		<-c.Done()
-		if _, err := i.Start(Program{}); err == nil {
+		if _, err := i.Start(namespaces.Program{}); err == nil {
 			t.Error("it is closed")
 		}
 	}
@@ -364,13 +364,13 @@ func TestCellStartErrors(t *testing.T) {
 		"no directory":   {"/bin/true", p.outside, unix.ENOENT},
 		"NUL":            {"/bin/tr\x00ue", p.ws, unix.EINVAL},
 	} {
-		c, err := i.Start(Program{Path: tt.path, Argv: []string{"x"}, Dir: tt.dir, Files: [3]uintptr{0, 1, 2}})
+		c, err := i.Start(namespaces.Program{Path: tt.path, Argv: []string{"x"}, Dir: tt.dir, Files: [3]uintptr{0, 1, 2}})
 		if c != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	eventually(t, "processes are left", func() bool { // the stage may still be about to end
-		left, err := i.procs.list()
+		left, err := i.Procs.List()
 		return len(left) == 0 && err == nil
 	})
 }

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -64,9 +66,9 @@ func (p place) awaitDaemons(t *testing.T) {
 func TestKillLeavesNobody(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		without missing
+		without kernel.Missing
 		rounds  int
-	}{{"scope", missing{}, 25}, {"descent", missing{landlockAbove: 5}, 5}, {"no broker", missing{broker: true}, 3}} {
+	}{{"scope", kernel.Missing{}, 25}, {"descent", kernel.Missing{LandlockAbove: 5}, 5}, {"no broker", kernel.Missing{Broker: true}, 3}} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), tt.without)
@@ -92,7 +94,7 @@ func TestKillLeavesNobody(t *testing.T) {
 // TestGroupKillIsNotEnough proves that the daemons above are hard to kill.
 func TestGroupKillIsNotEnough(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	cmd := exec.Command("/bin/sh", "-c", daemons+"sleep 1005")
 	cmd.Dir = p.ws
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
@@ -114,7 +116,7 @@ func TestGroupKillIsNotEnough(t *testing.T) {
 
 func TestSignalReachesTheDomainOnly(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	one, two := exec.Command("sleep", "1000"), exec.Command("sleep", "1000")
 	a, err := c.Start(starting(one))
 	must(t, err)
@@ -141,7 +143,7 @@ func beServer(dir string) {
 	if os.Getenv(isolatingVar) != "" {
 		beIsolatingServer(p)
 	}
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -190,7 +192,7 @@ func kin(server int, is func(pid int) bool) (pids []int) {
 
 // TestServerKilled: the processes of a server that dies by SIGKILL die with it.
 func TestServerKilled(t *testing.T) {
-	if !probe().scoped() {
+	if !kernel.Probe().Scoped() {
 		t.Skip("signals are not scoped: the watchdog of package sandbox ends what it finds, see e2e/kernels")
 	}
 	for name, victims := range ends {
@@ -216,7 +218,7 @@ func TestServerKilled(t *testing.T) {
 // them, and neither the server nor what watches over them.
 func TestCommandsGoFirst(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	own := score(t, os.Getpid())
 	var all sync.WaitGroup
 	for range 20 {
@@ -243,7 +245,7 @@ func TestCommandsGoFirst(t *testing.T) {
 	}
 }
 
-func isWatcher(pid int) bool { return proc.Name(pid) == watcherName }
+func isWatcher(pid int) bool { return proc.Name(pid) == threads.WatcherName }
 
 func score(t *testing.T, pid int) string {
 	t.Helper()
@@ -256,7 +258,7 @@ func score(t *testing.T, pid int) string {
 // can be signalled by a later command, and ends the domain when it ends.
 func TestSurvivors(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	first := p.sh(t, c, `(setsid sh -c 'echo $$ > pid; while :; do sleep 0.01; chmod 600 pid || exit; done' &) ; sleep 0.3; exit 0`)
 	if first.err != nil && first.err != exec.ErrWaitDelay {
 		t.Fatal(first.err, first.out)
@@ -277,7 +279,7 @@ func TestPidfdSignals(t *testing.T) {
 	p := newPlace(t)
 	exe, err := os.Executable()
 	must(t, err)
-	for name, without := range map[string]missing{"here": {}, "landlock 5": {landlockAbove: 5}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "landlock 5": {LandlockAbove: 5}} {
 		if r := p.do(t, confiner(t, p.policy(), without), []string{probeVar + "=pidfd-own"}, exe); r.err != nil {
 			t.Errorf("%s: %v %s", name, r.err, r.out)
 		}
@@ -286,7 +288,7 @@ func TestPidfdSignals(t *testing.T) {
 
 func TestCloseKillsAll(t *testing.T) {
 	p := newPlace(t)
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	must(t, err)
 	r := p.sh(t, c, daemons+"exit 0")
 	if len(p.living()) == 0 {
@@ -303,7 +305,7 @@ func TestCloseKillsAll(t *testing.T) {
 // TestOrphansAreReaped: processes whose parents ended leave no zombies behind.
 func TestOrphansAreReaped(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	r := p.sh(t, c, `(setsid sh -c 'sleep 0.1' &); exit 0`)
 	must(t, r.err)
 	waitDone(t, r.domain)
@@ -345,12 +347,12 @@ func openFDs(t *testing.T) int {
 // stayed behind.
 func TestThousands(t *testing.T) {
 	p := newPlace(t)
-	warm, err := New(p.policy(), Options{})
+	warm, err := threads.New(p.policy(), threads.Options{})
 	must(t, err)
 	must(t, runIn(warm, exec.Command("/bin/true"))) // the runtime opens its own descriptors once
 	must(t, warm.Close())
 	before := openFDs(t)
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	must(t, err)
 	const workers, each = 100, 30
 	errs := make(chan error, workers)
@@ -368,7 +370,7 @@ func TestThousands(t *testing.T) {
 	for range workers {
 		must(t, <-errs)
 	}
-	eventually(t, "domains stayed", func() bool { return len(c.live()) == 0 })
+	eventually(t, "domains stayed", func() bool { return len(c.Live()) == 0 })
 	eventually(t, "no spare thread is confined: the count below proves nothing", func() bool { return confinedThreads(t) > 0 })
 	must(t, c.Close())
 	eventually(t, "threads stayed confined", func() bool { return confinedThreads(t) == 0 })

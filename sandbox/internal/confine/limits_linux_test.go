@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"golang.org/x/sys/unix"
 )
 
@@ -70,15 +71,15 @@ func beBombedServer(p place) {
 		}
 	}
 	check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: bombLimit, Max: bombLimit})) // first of all
-	i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws})
 	check(err)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	check(err)
 	files := [3]uintptr{null.Fd(), null.Fd(), null.Fd()}
-	c, err := i.Start(Program{Path: "/bin/sh", Argv: []string{"sh", "-c", "b() { b & b & sleep 1005; }; b"}, Dir: p.ws, Files: files})
+	c, err := i.Start(namespaces.Program{Path: "/bin/sh", Argv: []string{"sh", "-c", "b() { b & b & sleep 1005; }; b"}, Dir: p.ws, Files: files})
 	check(err)
 	for range 1000 { // until nothing can be started any more
-		d, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws, Files: files})
+		d, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws, Files: files})
 		if err != nil && strings.Contains(err.Error(), unix.EAGAIN.Error()) {
 			break
 		}
@@ -86,14 +87,14 @@ func beBombedServer(p place) {
 			d.Wait()
 		}
 	}
-	for range processReserve / 2 {
+	for range namespaces.ProcessReserve / 2 {
 		locked := make(chan bool)
 		go func() { runtime.LockOSThread(); close(locked); select {} }()
 		<-locked
 	}
 	check(c.Kill())
 	<-c.Done()
-	d, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws, Files: files})
+	d, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws, Files: files})
 	check(err)
 	fmt.Println(d.Wait().ExitStatus())
 	check(i.Close())
@@ -105,7 +106,7 @@ func beBombedServer(p place) {
 // what does not fit is refused to the command.
 func TestMemoryIsShared(t *testing.T) {
 	p := newPlace(t)
-	if size := memorySize(0); size == "size=0" || !strings.HasPrefix(size, "size=") {
+	if size := namespaces.MemorySize(0); size == "size=0" || !strings.HasPrefix(size, "size=") {
 		t.Fatal(size)
 	}
 	var info unix.Sysinfo_t
@@ -114,7 +115,7 @@ func TestMemoryIsShared(t *testing.T) {
 	out, status := p.inSh(t, p.isolator(t, true), fmt.Sprintf(`for d in /tmp /dev/shm; do
   test $(df -Pk $d | awk 'NR==2 {print $2}') -le %d || echo $d is too large
   fallocate -l %dK $d/f 2>&1 | grep -o 'No space left'
-done`, all/memoryShare+64, all/memoryShare+1024))
+done`, all/namespaces.MemoryShare+64, all/namespaces.MemoryShare+1024))
 	if out != "No space left\nNo space left\n" {
 		t.Errorf("%v %s", status, out)
 	}

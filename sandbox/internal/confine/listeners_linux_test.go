@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,25 +101,25 @@ func TestNobodysPortIsUsurped(t *testing.T) {
 			t.Fatalf("unconfined the port cannot be had either: %s", out)
 		}
 		p = newPlace(t)
-		if got, out := p.usurped(t, confiner(t, p.policy(), missing{}), early); got || !strings.Contains(out, unix.EADDRINUSE.Error()) {
+		if got, out := p.usurped(t, confiner(t, p.policy(), kernel.Missing{}), early); got || !strings.Contains(out, unix.EADDRINUSE.Error()) {
 			t.Errorf("early %q: a command has got the token, or failed otherwise: %s", early, out)
 		}
 		p = newPlace(t)
-		if got, _ := p.usurped(t, confiner(t, p.policy(), missing{getFD: true}), early); got {
+		if got, _ := p.usurped(t, confiner(t, p.policy(), kernel.Missing{GetFD: true}), early); got {
 			t.Errorf("early %q: without duplicates a command has got the token", early)
 		}
 	}
 	p := newPlace(t)
 	exe, err := os.Executable()
 	must(t, err)
-	if r := p.do(t, confiner(t, p.policy(), missing{}), []string{probeVar + "=both"}, exe); r.err != nil {
+	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), []string{probeVar + "=both"}, exe); r.err != nil {
 		t.Errorf("the session's own port: %v %s", r.err, r.out)
 	}
 }
 
 // usurped runs the command beside a server, whose client then sends a token, and
 // reports whether the command has got it.
-func (p place) usurped(t *testing.T, c *Confiner, early string) (got bool, out string) {
+func (p place) usurped(t *testing.T, c *threads.Confiner, early string) (got bool, out string) {
 	t.Helper()
 	exe, err := os.Executable()
 	must(t, err)

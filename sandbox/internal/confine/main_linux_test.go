@@ -19,25 +19,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 func init() { runtime.LockOSThread() }
 
-// oldMountsVar makes the stage do without mount_setattr.
-const oldMountsVar = "CONFINE_TEST_OLD_MOUNTS"
-
 // probeVar makes the test binary be the confined program instead: it names a probe.
 const probeVar = "CONFINE_TEST_PROBE"
 
-// Set before the stage begins, which is in init.
-var _ = func() bool {
-	if os.Getenv(oldMountsVar) != "" {
-		mountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
-	}
-	return true
-}()
+// lacking is what namespaces are made without.
+var lacking namespaces.Lacks
+
+// withLacks has namespaces made without parts of the kernel.
+func withLacks(t *testing.T, without namespaces.Lacks) {
+	lacking = without
+	t.Cleanup(func() { lacking = namespaces.Lacks{} })
+}
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(probeVar); name != "" {
@@ -163,9 +164,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func confiner(t testing.TB, p policy.Policy, without missing) *Confiner {
+func confiner(t testing.TB, p policy.Policy, without kernel.Missing) *threads.Confiner {
 	t.Helper()
-	c, err := newConfiner(p, Options{}, without)
+	c, err := threads.NewWithout(p, threads.Options{}, without)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -181,11 +182,11 @@ func confiner(t testing.TB, p policy.Policy, without missing) *Confiner {
 type result struct {
 	out    string
 	err    error
-	domain *Domain
+	domain *threads.Domain
 }
 
 // do runs a command confined (c may be nil: unconfined) in the workspace.
-func (p place) do(t testing.TB, c *Confiner, env []string, argv ...string) result {
+func (p place) do(t testing.TB, c *threads.Confiner, env []string, argv ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -206,7 +207,7 @@ func (p place) do(t testing.TB, c *Confiner, env []string, argv ...string) resul
 	return r
 }
 
-func (p place) sh(t testing.TB, c *Confiner, script string) result {
+func (p place) sh(t testing.TB, c *threads.Confiner, script string) result {
 	t.Helper()
 	return p.do(t, c, nil, "/bin/sh", "-c", script)
 }
@@ -222,7 +223,7 @@ func (r result) wantRefusal(t *testing.T, what string) {
 	t.Errorf("no refusal %q in %+v", what, r.domain.Refusals())
 }
 
-func waitDone(t testing.TB, d *Domain) {
+func waitDone(t testing.TB, d *threads.Domain) {
 	t.Helper()
 	select {
 	case <-d.Done():

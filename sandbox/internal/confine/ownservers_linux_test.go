@@ -3,17 +3,18 @@
 package confine
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,7 +76,7 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 			targets[net.JoinHostPort(netip.AddrFrom16(ip.As16()).WithZone("lo").String(), port)] = linkNetwork
 		}
 	}
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}} {
 		c := confiner(t, policy, without)
 		reaches := func(network, address string) bool {
 			cmd := exec.Command(exe)
@@ -98,7 +99,7 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 		if len(reached) < 6 {
 			t.Errorf("%s: only %v can be reached: nothing is proven", name, reached)
 		}
-		forgetTCP, forgetUnix := Own(tcp.Addr()), Own(local.Addr())
+		forgetTCP, forgetUnix := broker.Own(tcp.Addr()), broker.Own(local.Addr())
 		for _, address := range reached {
 			if reaches(targets[address], address) {
 				t.Errorf("%s: a command connects to %s", name, address)
@@ -115,53 +116,23 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 	}
 }
 
-// TestNetworksThatAreOurOwn: routes can make a network the machine's own, of which no
-// interface has an address; and a machine may bind to addresses that are not its own.
-func TestNetworksThatAreOurOwn(t *testing.T) {
-	runtime.LockOSThread() // and end with the thread, which has a network of its own
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Skip(err)
-	}
-	for _, line := range []string{"ip link set lo up", "ip addr add 192.0.2.1/24 dev lo", "ip -6 addr add 2001:db8:1::1/64 dev lo",
-		"ip route add local 203.0.113.0/24 dev lo", "ip -6 route add local 2001:db8:77::/64 dev lo"} {
-		if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
-			t.Skipf("%s: %s", line, out)
-		}
-	}
-	for _, nonlocal := range []string{"0", "1"} {
-		for _, version := range []string{"ipv4", "ipv6"} {
-			must(t, os.WriteFile("/proc/sys/net/"+version+"/ip_nonlocal_bind", []byte(nonlocal), 0))
-		}
-		for ip, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "192.0.2.1": true, "2001:db8:1::1": true, "203.0.113.7": true,
-			"2001:db8:77::5": true, "::ffff:203.0.113.7": true, "198.51.100.1": false, "2001:db8:2::1": false, "::ffff:198.51.100.1": false} {
-			domain := unix.AF_INET6
-			if netip.MustParseAddr(ip).Is4() {
-				domain = unix.AF_INET
-			}
-			if got := isLocal(inetAddress(domain, netip.AddrPortFrom(netip.MustParseAddr(ip), 80))); got != want {
-				t.Errorf("with ip_nonlocal_bind=%s, %s: %t", nonlocal, ip, got)
-			}
-		}
-	}
-}
-
 // TestWaitingConnectsHoldNoThreads: however many connects of commands wait, the
 // server's threads stay few, and nothing stays when the commands have ended.
 func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
-	threads := func() int {
+	count := func() int {
 		tasks, err := os.ReadDir("/proc/self/task")
 		must(t, err)
 		return len(tasks)
 	}
-	before := threads()
-	var confiners []*Confiner
-	var domains []*Domain
+	before := count()
+	var confiners []*threads.Confiner
+	var domains []*threads.Domain
 	var commands []*exec.Cmd
 	for range 6 {
 		p := newPlace(t)
-		c := confiner(t, p.policy(), missing{})
+		c := confiner(t, p.policy(), kernel.Missing{})
 		cmd := exec.Command(exe)
 		cmd.Dir = p.ws
 		cmd.Env = append(os.Environ(), probeVar+"=connects")
@@ -172,14 +143,14 @@ func TestWaitingConnectsHoldNoThreads(t *testing.T) {
 	}
 	waits := func() (n int) {
 		for _, c := range confiners {
-			n += len(c.waits)
+			n += len(c.Waits)
 		}
 		return n
 	}
-	eventually(t, "too few connects wait: nothing is proven", func() bool { return waits() == len(confiners)*waitingConnects })
+	eventually(t, "too few connects wait: nothing is proven", func() bool { return waits() == len(confiners)*broker.WaitingConnects })
 	most := 0
 	for range 50 {
-		most = max(most, threads())
+		most = max(most, count())
 		time.Sleep(10 * time.Millisecond)
 	}
 	if most > before+100 {
@@ -199,7 +170,7 @@ func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
 	p, other := newPlace(t), newPlace(t)
-	c, o := confiner(t, p.policy(), missing{}), confiner(t, other.policy(), missing{})
+	c, o := confiner(t, p.policy(), kernel.Missing{}), confiner(t, other.policy(), kernel.Missing{})
 	cmd := exec.Command(exe)
 	cmd.Dir = p.ws
 	cmd.Env = append(os.Environ(), probeVar+"=hang")
@@ -216,8 +187,8 @@ func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 		return true
 	}
 	hung := func() bool {
-		for i := range c.sockets {
-			if stays(&c.sockets[i]) {
+		for i := range c.Sockets {
+			if stays(&c.Sockets[i]) {
 				return true
 			}
 		}
@@ -231,20 +202,4 @@ func TestHungConnectsHoldNoOtherSession(t *testing.T) {
 	_ = wait(cmd)
 	waitDone(t, d)
 	eventually(t, "locks are held for a command that has ended", func() bool { return !hung() })
-}
-
-// TestNamesAreForgotten: names of abstract sockets that were closed take no memory.
-func TestNamesAreForgotten(t *testing.T) {
-	var names abstractNames
-	for i := range 10 * fewNames {
-		s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		must(t, err)
-		must(t, unix.Bind(s, &unix.SockaddrUnix{Name: fmt.Sprintf("@confine-%d-%d", os.Getpid(), i)}))
-		must(t, unix.Listen(s, 1))
-		names.add(s)
-		unix.Close(s)
-	}
-	if n := len(names.inode); n > 2*fewNames {
-		t.Errorf("%d names are kept", n)
-	}
 }

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,7 +41,7 @@ func connectLater() error {
 			return err
 		}
 		_ = unix.Connect(s, to)
-		if tcpState(s) != stateSynSent {
+		if !connects(s) {
 			_ = unix.SetsockoptLinger(s, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 			defer unix.Close(s)
 			continue
@@ -79,9 +82,9 @@ func TestPendingConnectsReachNobodyElse(t *testing.T) {
 	for _, name := range []string{"unconfined", "here", "no duplicates"} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
-			var c *Confiner
+			var c *threads.Confiner
 			if name != "unconfined" {
-				c = confiner(t, p.policy(), missing{getFD: name == "no duplicates"})
+				c = confiner(t, p.policy(), kernel.Missing{GetFD: name == "no duplicates"})
 			}
 			stop := make(chan struct{})
 			stopped := make(chan error)
@@ -137,7 +140,7 @@ func TestFullServersAreWaitedFor(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
 	p := newPlace(t)
-	if r := p.do(t, confiner(t, p.policy(), missing{}), []string{probeVar + "=full"}, exe); r.err != nil {
+	if r := p.do(t, confiner(t, p.policy(), kernel.Missing{}), []string{probeVar + "=full"}, exe); r.err != nil {
 		t.Errorf("%v %s", r.err, r.out)
 	}
 }
@@ -194,8 +197,8 @@ func connectByName() error {
 	if err := errors.Join(unix.Bind(l, at), unix.Listen(l, 0)); err != nil {
 		return err
 	}
-	results := make(chan string, waitingConnects)
-	for range waitingConnects {
+	results := make(chan string, broker.WaitingConnects)
+	for range broker.WaitingConnects {
 		go func() {
 			s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err == nil {
@@ -214,7 +217,7 @@ func connectByName() error {
 		return err
 	}
 	unix.Close(l)
-	for range waitingConnects {
+	for range broker.WaitingConnects {
 		if text := <-results; text != "" {
 			fmt.Println("connected to", text)
 			return nil
@@ -229,7 +232,7 @@ func TestNamesOfOthersAreNotReached(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	name := fmt.Sprintf("@confine-name-%d", os.Getpid())
 	stop, stopped := make(chan struct{}), make(chan error)
 	go func() {
@@ -241,4 +244,11 @@ func TestNamesOfOthersAreNotReached(t *testing.T) {
 	if r.err == nil || strings.Contains(r.out, "connected to") {
 		t.Errorf("somebody else is reached: %s", r.out)
 	}
+}
+
+// connects reports whether a socket waits for the other side.
+func connects(sock int) bool {
+	const synSent = 2 // TCP_SYN_SENT
+	info, err := unix.GetsockoptTCPInfo(sock, unix.IPPROTO_TCP, unix.TCP_INFO)
+	return err == nil && info.State == synSent
 }

@@ -17,6 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/seccomp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -176,7 +178,7 @@ var probeTable = map[string]escape{
 		return sendTo(&unix.SockaddrUnix{Name: os.Getenv("PROBE_ABSTRACT") + "d"}, unix.AF_UNIX, unix.SOCK_DGRAM)
 	}},
 	"abstract-by-path": {try: func() error { // a path that looks like the name in what package unix tells
-		return posing(unix.SOCK_STREAM, unixAddress(os.Getenv("PROBE_ABSTRACT")))
+		return posing(unix.SOCK_STREAM, append([]byte{unix.AF_UNIX, 0}, os.Getenv("PROBE_ABSTRACT")+"\x00"...))
 	}},
 	"abstract-by-longer":     {try: func() error { return posing(unix.SOCK_STREAM, append(abstractAddress(), "\x00x"...)) }},
 	"abstract-by-other-kind": {try: func() error { return posing(unix.SOCK_SEQPACKET, abstractAddress()) }},
@@ -193,7 +195,7 @@ var probeTable = map[string]escape{
 	"tcp-autobind": {try: autobind},
 	"udp":          {try: sendUDP}, // on loopback it comes to the session's own: TestDatagramsStayInside
 	"fast-open":    {try: fastOpen},
-	"mptcp":        {try: socketOnly(unix.AF_INET, unix.SOCK_STREAM, protoMPTCP)},
+	"mptcp":        {try: socketOnly(unix.AF_INET, unix.SOCK_STREAM, seccomp.ProtoMPTCP)},
 	"raw":          {try: socketOnly(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), root: true},
 	"packet":       {try: socketOnly(unix.AF_PACKET, unix.SOCK_RAW, 0), root: true},
 	"vsock":        {try: socketOnly(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
@@ -441,7 +443,7 @@ func vmRead() error {
 	if err != nil {
 		return err
 	}
-	if readMemory(victim(), from, b) == 0 {
+	if kernel.ReadMemory(victim(), from, b) == 0 {
 		return unix.EPERM
 	}
 	return nil

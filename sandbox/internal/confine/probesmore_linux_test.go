@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -110,7 +111,7 @@ func posing(kind int, at []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := rawBind(l, at); err != nil {
+	if err := kernel.SockaddrCall(unix.SYS_BIND, l, at); err != nil {
 		return err
 	}
 	if err := unix.Listen(l, 1); err != nil {

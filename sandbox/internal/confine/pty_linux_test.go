@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,7 +63,7 @@ func TestOtherTerminals(t *testing.T) {
 	older, olderN, err := newTerminal()
 	must(t, err)
 	defer unix.Close(older)
-	for name, without := range map[string]missing{"free": {}, "here": {}, "no duplicates": {getFD: true}, "landlock 5": {landlockAbove: 5}} {
+	for name, without := range map[string]kernel.Missing{"free": {}, "here": {}, "no duplicates": {GetFD: true}, "landlock 5": {LandlockAbove: 5}} {
 		t.Run(name, func(t *testing.T) {
 			ask := terminalProbe(t, p, name != "free", without)
 			newer, newerN, err := newTerminal()
@@ -98,7 +99,7 @@ func TestOtherTerminals(t *testing.T) {
 }
 
 // terminalProbe starts the program above and returns how to ask it.
-func terminalProbe(t *testing.T, p place, caged bool, without missing) (ask func(string) string) {
+func terminalProbe(t *testing.T, p place, caged bool, without kernel.Missing) (ask func(string) string) {
 	exe, err := os.Executable()
 	must(t, err)
 	cmd := exec.Command(exe)
@@ -132,7 +133,7 @@ func TestTmux(t *testing.T) {
 	}
 	p := newPlace(t)
 	script := `unset TMUX; tmux -S t.sock -f /dev/null new-session -d 'echo in tmux > t.out; sleep 100' && for i in $(seq 300); do [ -s t.out ] && break; sleep 0.1; done; cat t.out; tmux -S t.sock kill-server; rm -f t.out t.sock`
-	if r := p.sh(t, confiner(t, p.policy(), missing{}), script); strings.TrimSpace(r.out) != "in tmux" {
+	if r := p.sh(t, confiner(t, p.policy(), kernel.Missing{}), script); strings.TrimSpace(r.out) != "in tmux" {
 		t.Errorf("%v %s", r.err, r.out)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,7 +54,7 @@ func TestRandomCalls(t *testing.T) {
 			t.Error("unconfined random calls do no damage: nothing is proven")
 		}
 	})
-	threads := func(t *testing.T, w *world, c *Confiner) {
+	confined := func(t *testing.T, w *world, c *threads.Confiner) {
 		r := w.do(t, c, env(w, os.Getpid()), exe)
 		must(t, r.domain.Kill())
 		waitDone(t, r.domain)
@@ -60,12 +62,12 @@ func TestRandomCalls(t *testing.T) {
 	}
 	t.Run("threads", func(t *testing.T) {
 		w := newWorld(t)
-		threads(t, w, confiner(t, w.policy(), missing{}))
+		confined(t, w, confiner(t, w.policy(), kernel.Missing{}))
 	})
 	t.Run("threads, behind a gate", func(t *testing.T) {
 		w := newWorld(t)
-		c, _ := gated(t, w.place, "one.example,198.51.100.1", &book{}, missing{})
-		threads(t, w, c)
+		c, _ := gated(t, w.place, "one.example,198.51.100.1", &book{}, kernel.Missing{})
+		confined(t, w, c)
 	})
 	t.Run("namespaces", func(t *testing.T) {
 		w := newWorld(t)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +22,7 @@ func init() { probeTable["subvolume"] = escape{try: plantSubvolume} }
 const (
 	subvolumeCreate   = 0x5000940e // BTRFS_IOC_SUBVOL_CREATE
 	subvolumeSnapshot = 0x50009401 // BTRFS_IOC_SNAP_CREATE
+	fileSetVersion    = 0x40087602 // FS_IOC_SETVERSION
 	ext4SetGeneration = 0x40086604 // EXT4_IOC_SETVERSION
 )
 
@@ -86,7 +89,7 @@ func TestSubvolumes(t *testing.T) {
 		t.Error("unconfined it plants nothing: the test proves nothing")
 	}
 	if try(t, "threads", func(p place, env []string) {
-		c := confiner(t, policy(p), missing{})
+		c := confiner(t, policy(p), kernel.Missing{})
 		if r := p.do(t, c, env, exe); r.err == nil {
 			t.Error("threads: it got out")
 		}
@@ -97,7 +100,7 @@ func TestSubvolumes(t *testing.T) {
 		t.Error("threads: the outside has changed")
 	}
 	if try(t, "namespaces", func(p place, env []string) {
-		i, err := NewIsolator(Isolation{Policy: policy(p), Workspace: p.ws})
+		i, err := namespaces.New(namespaces.Isolation{Policy: policy(p), Workspace: p.ws})
 		if err != nil {
 			t.Skip(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,7 +75,7 @@ func beSameID(dir string) {
 			return fmt.Errorf("no ids: %w", err)
 		}
 		p := place{ws: dir}
-		c, err := newConfiner(p.policy(), Options{}, missing{landlockAbove: 5})
+		c, err := threads.NewWithout(p.policy(), threads.Options{}, kernel.Missing{LandlockAbove: 5})
 		if err != nil {
 			return fmt.Errorf("no ids: %w", err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -41,7 +42,7 @@ func (p place) states() string {
 
 // storm has the daemons run in the place, and others that fork faster than
 // processes can be listed.
-func (p place) storm(t *testing.T, i *Isolator) *Cell {
+func (p place) storm(t *testing.T, i *namespaces.Isolator) *namespaces.Cell {
 	t.Helper()
 	_ = os.Remove(filepath.Join(p.ws, "up"))
 	_, c := p.begin(t, i, nil, "/bin/sh", "-c", daemons+`
@@ -53,7 +54,7 @@ echo up > up; sleep 1005`)
 }
 
 // goesOn waits until all that a kill has stopped have been let go on.
-func (i *Isolator) goesOn() { i.still.Lock(); defer i.still.Unlock() }
+func goesOn(i *namespaces.Isolator) { i.Still.Lock(); defer i.Still.Unlock() }
 
 // TestSessionProcesses: what one command left running is seen and signalled by
 // the next, and by no other session.
@@ -98,7 +99,7 @@ func TestKillIsExact(t *testing.T) {
 		}
 		before := count()
 		eventually(t, "the other command does not go on", func() bool { return count() > before+10 })
-		i.goesOn()
+		goesOn(i)
 		if s := b.states(); strings.Count(s, "T") != 1 || len(s) != 2 {
 			t.Fatalf("the other command's processes: %q, one was stopped and one ran", s)
 		}
@@ -113,7 +114,7 @@ func TestKillsAtOnce(t *testing.T) {
 	i := p.isolator(t, true)
 	by := p.beside(t, "by")
 	_, other := by.begin(t, i, nil, "/bin/sleep", "1000")
-	var cells []*Cell
+	var cells []*namespaces.Cell
 	for n := range 4 {
 		cells = append(cells, p.beside(t, fmt.Sprint(n)).storm(t, i))
 	}
@@ -130,7 +131,7 @@ func TestKillsAtOnce(t *testing.T) {
 			t.Errorf("of %d %v survived", n, left)
 		}
 	}
-	i.goesOn()
+	goesOn(i)
 	if s := by.states(); s != "S" {
 		t.Errorf("the bystander: %q", s)
 	}
@@ -175,13 +176,13 @@ func TestKeeperKilled(t *testing.T) {
 	p := newPlace(t)
 	i := p.isolator(t, true)
 	c := p.storm(t, i)
-	must(t, unix.Kill(i.keeper.pid, unix.SIGKILL))
+	must(t, unix.Kill(i.Keeper.PID, unix.SIGKILL))
 	<-c.Done()
 	if left := p.living(); len(left) > 0 {
 		t.Errorf("%v survived", left)
 	}
 	must(t, c.Kill())
-	if c, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws}); err == nil {
+	if c, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws}); err == nil {
 		t.Errorf("a command started: %+v", c)
 	}
 }
@@ -190,14 +191,14 @@ func TestKeeperKilled(t *testing.T) {
 // first, with the commands, when there is no memory left.
 func TestKeeperIsSmall(t *testing.T) {
 	i := newPlace(t).isolator(t, true)
-	size, _ := strconv.Atoi(strings.Fields(proc.StatusField(i.keeper.pid, "VmRSS") + " 0")[0])
+	size, _ := strconv.Atoi(strings.Fields(proc.StatusField(i.Keeper.PID, "VmRSS") + " 0")[0])
 	if size > 2000 {
 		t.Errorf("it has %d KB", size)
 	}
-	if name := proc.Name(i.keeper.pid); name != "keeper" {
+	if name := proc.Name(i.Keeper.PID); name != "keeper" {
 		t.Errorf("it is called %q", name)
 	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", i.keeper.pid))
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", i.Keeper.PID))
 	if len(line) > 0 || err != nil {
 		t.Errorf("it shows %q %v", line, err)
 	}
@@ -221,21 +222,21 @@ func TestNoDescriptors(t *testing.T) {
 	var limit unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	tight := limit
-	i.standStill(func() {
+	i.StandStill(func() {
 		tight.Cur = 3
 		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &tight))
-		if _, err := i.procs.list(); err == nil {
+		if _, err := i.Procs.List(); err == nil {
 			t.Error("they could be listed: this proves nothing")
 		}
 	})
 	for range 3 {
-		if _, err := i.procs.list(); err == nil {
+		if _, err := i.Procs.List(); err == nil {
 			t.Error("they can be listed: this proves nothing")
 		}
 	}
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	eventually(t, "it stands still", func() bool { return p.states() == "S" })
-	i.goesOn()
+	goesOn(i)
 	must(t, c.Kill())
 }
 
@@ -266,13 +267,13 @@ func TestIsolatingServerKilled(t *testing.T) {
 const isolatingVar = "CONFINE_TEST_ISOLATING"
 
 func beIsolatingServer(p place) {
-	i, err := NewIsolator(Isolation{Policy: p.policy(), Workspace: p.ws})
+	i, err := namespaces.New(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	null, _ := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	c, err := i.Start(Program{Path: "/bin/sh", Argv: []string{"sh", "-c", daemons + "echo up > up; sleep 1005"}, Env: os.Environ(), Dir: p.ws,
+	c, err := i.Start(namespaces.Program{Path: "/bin/sh", Argv: []string{"sh", "-c", daemons + "echo up > up; sleep 1005"}, Env: os.Environ(), Dir: p.ws,
 		Files: [3]uintptr{null.Fd(), null.Fd(), null.Fd()}})
 	if err == nil {
 		c.Wait()
@@ -296,7 +297,7 @@ func TestArguments(t *testing.T) {
 	for n := range 200 {
 		env = append(env, fmt.Sprintf("W%d=%s", n, long))
 	}
-	_, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Env: env, Dir: p.ws})
+	_, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Env: env, Dir: p.ws})
 	if err != unix.E2BIG {
 		t.Errorf("too much: %v", err)
 	}

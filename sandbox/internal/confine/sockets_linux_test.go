@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 )
 
 // connecting is a command that connects to sockets, in two ways, and says to which.
@@ -58,7 +60,7 @@ func TestSocketsInReadablePlaces(t *testing.T) {
 	}
 	policy := p.policy()
 	policy.Read, policy.Asked = append(policy.Read, read), append(policy.Asked, read)
-	i, err := NewIsolator(Isolation{Policy: policy, Workspace: p.ws})
+	i, err := namespaces.New(namespaces.Isolation{Policy: policy, Workspace: p.ws})
 	if err != nil {
 		t.Skip(err)
 	}

@@ -17,6 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/gateway"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
@@ -231,8 +234,8 @@ func beNetwork(dir string) {
 		os.Exit(1)
 	}
 	gate := network.NewGate(network.Config{Rules: rules, Resolver: &book{of: map[string]string{"one.example": "198.51.100.1"}}})
-	c, err := New(p.policy(), Options{})
-	behind, err2 := New(p.policy(), Options{Gate: gate})
+	c, err := threads.New(p.policy(), threads.Options{})
+	behind, err2 := threads.New(p.policy(), threads.Options{Gate: gate})
 	if err = errors.Join(err, err2); err != nil {
 		fmt.Println("no network:", err)
 		os.Exit(1)
@@ -247,7 +250,7 @@ func beNetwork(dir string) {
 			if i == 0 {
 				err = cmd.Run()
 			} else {
-				err = runIn([]*Confiner{1: c, 2: behind}[i], cmd)
+				err = runIn([]*threads.Confiner{1: c, 2: behind}[i], cmd)
 			}
 			if err != nil {
 				fmt.Println(way, err)
@@ -264,7 +267,7 @@ func beNetwork(dir string) {
 // openTunnel makes an interface with a route and counts what is sent by it with
 // a TCP segment or a datagram in it.
 func openTunnel() (*atomic.Int32, error) {
-	if err := raiseLoopback(); err != nil {
+	if err := gateway.RaiseLoopback(); err != nil {
 		return nil, err
 	}
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -319,7 +322,7 @@ func TestListenNeedsTheBrokersBind(t *testing.T) {
 	if free.err != nil {
 		t.Fatalf("unconfined it does not work, so it proves nothing: %v %s", free.err, free.out)
 	}
-	for name, without := range map[string]missing{"here": {}, "no duplicates": {getFD: true}, "landlock 1": {landlockAbove: 1}} {
+	for name, without := range map[string]kernel.Missing{"here": {}, "no duplicates": {GetFD: true}, "landlock 1": {LandlockAbove: 1}} {
 		t.Run(name, func(t *testing.T) {
 			c := confiner(t, p.policy(), without)
 			if r := p.do(t, c, []string{probeVar + "=disconnect"}, exe); r.err == nil {

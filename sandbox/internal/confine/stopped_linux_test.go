@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,9 +45,9 @@ func within(t *testing.T, what string, do func()) {
 }
 
 // attacked is an isolator whose commands attack; a hang must not become one of its Close.
-func (p place) attacked(t *testing.T) *Isolator {
+func (p place) attacked(t *testing.T) *namespaces.Isolator {
 	t.Helper()
-	i, err := newIsolator(Isolation{Policy: p.policy(), Workspace: p.ws}, features{})
+	i, err := namespaces.NewWith(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws}, kernel.Features{})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -57,13 +59,13 @@ func (p place) attacked(t *testing.T) *Isolator {
 }
 
 // launch is Start with a deadline.
-func (p place) launch(t *testing.T, i *Isolator, env []string, argv ...string) (c *Cell) {
+func (p place) launch(t *testing.T, i *namespaces.Isolator, env []string, argv ...string) (c *namespaces.Cell) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	must(t, err)
 	within(t, "Start", func() {
 		defer null.Close()
-		c, err = i.Start(Program{Path: argv[0], Argv: argv, Dir: p.ws, Env: append(os.Environ(), env...),
+		c, err = i.Start(namespaces.Program{Path: argv[0], Argv: argv, Dir: p.ws, Env: append(os.Environ(), env...),
 			Files: [3]uintptr{null.Fd(), null.Fd(), null.Fd()}})
 	})
 	must(t, err)
@@ -72,10 +74,10 @@ func (p place) launch(t *testing.T, i *Isolator, env []string, argv ...string) (
 
 // kill is Kill, after which nothing may be left. On a busy machine the end may
 // follow later than Kill waits for it.
-func (p place) kill(t *testing.T, c *Cell) {
+func (p place) kill(t *testing.T, c *namespaces.Cell) {
 	t.Helper()
 	within(t, "Kill", func() {
-		if err := c.Kill(); err != nil && err != errLives {
+		if err := c.Kill(); err != nil && err != namespaces.ErrLives {
 			t.Error(err)
 		}
 	})
@@ -86,7 +88,7 @@ func (p place) kill(t *testing.T, c *Cell) {
 }
 
 // goesOnWith starts a next command in the session, which must run to its end.
-func (p place) goesOnWith(t *testing.T, i *Isolator) {
+func (p place) goesOnWith(t *testing.T, i *namespaces.Isolator) {
 	t.Helper()
 	c := p.launch(t, i, nil, "/bin/sh", "-c", "exit 7")
 	var status syscall.WaitStatus
@@ -146,7 +148,7 @@ func TestAllStopped(t *testing.T) {
 			b.kill(t, b.launch(t, i, nil, "/bin/sh", "-c", "sleep 1005 & sleep 1005"))
 		}
 		a.kill(t, attacker)
-		within(t, "the session", i.goesOn)
+		within(t, "the session", func() { goesOn(i) })
 		b.goesOnWith(t, i)
 		must(t, os.Remove(filepath.Join(a.ws, "up")))
 	}
@@ -160,26 +162,26 @@ func TestStartCancelled(t *testing.T) {
 	i := p.attacked(t)
 	cancel := make(chan struct{})
 	close(cancel)
-	_, err := i.Start(Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws, Cancel: cancel})
-	if err != errCancelled {
+	_, err := i.Start(namespaces.Program{Path: "/bin/true", Argv: []string{"true"}, Dir: p.ws, Cancel: cancel})
+	if err != namespaces.ErrCancelled {
 		t.Errorf("before it began: %v", err)
 	}
 	p.goesOnWith(t, i)
 	within(t, "a start that hangs", func() {
-		i.keeper.starting.Lock()
-		defer i.keeper.starting.Unlock()
-		_, err = i.start([3]uintptr{0, 1, 2}, nil, cancel, func(r *cellRun) *call {
-			r.exec = r.add(unix.SYS_EXECVE)
-			nap := r.add(unix.SYS_PPOLL)
-			nap.then(r.exec)
+		i.Keeper.Starting.Lock()
+		defer i.Keeper.Starting.Unlock()
+		_, err = i.StartCalls([3]uintptr{0, 1, 2}, nil, cancel, func(r *namespaces.CellRun) *kernel.Call {
+			r.Exec = r.Add(unix.SYS_EXECVE)
+			nap := r.Add(unix.SYS_PPOLL)
+			nap.Then(r.Exec)
 			return nap
 		})
 	})
-	if err != errCancelled {
+	if err != namespaces.ErrCancelled {
 		t.Errorf("while it hangs: %v", err)
 	}
 	eventually(t, "processes are left", func() bool { // the reaper may be about to end
-		left, err := i.procs.list()
+		left, err := i.Procs.List()
 		return len(left) == 0 && err == nil
 	})
 	p.goesOnWith(t, i)
@@ -192,20 +194,20 @@ func TestStoppedByItsOwn(t *testing.T) {
 	i := p.attacked(t)
 	c := p.launch(t, i, nil, "/bin/sh", "-c", "sleep 1001 & kill -STOP $!; echo up > up; exec sleep 1002")
 	stopped := func() (n int) {
-		all, err := i.procs.list()
+		all, err := i.Procs.List()
 		must(t, err)
 		for _, m := range all {
-			if m.state == 'T' {
+			if m.State == 'T' {
 				n++
 			}
 		}
 		return n
 	}
 	eventually(t, "nothing was stopped", func() bool { return p.isUp() && stopped() == 1 })
-	if c.standsStill(true) {
+	if c.StandsStill(true) {
 		t.Error("the start is taken for one that somebody holds up")
 	}
-	_, _ = c.urge(true, 1) // as the start did when it saw a stopped process
+	_, _ = c.Urge(true, 1) // as the start did when it saw a stopped process
 	if stopped() != 1 {
 		t.Error("what the program stopped was let go on")
 	}

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
 )
 
@@ -107,7 +110,7 @@ func bePiled(dir string) {
 		}
 	}
 	check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: pileLimit, Max: pileLimit}))
-	c, err := New(p.policy(), Options{})
+	c, err := threads.New(p.policy(), threads.Options{})
 	check(err)
 	exe, err := os.Executable()
 	check(err)
@@ -169,24 +172,26 @@ func TestBlockedQuestionsTakeNoThreads(t *testing.T) {
 // TestSeatsOfOthers: questions of some sessions that block for ever leave every
 // other session one that is answered.
 func TestSeatsOfOthers(t *testing.T) {
-	for range 2 * cap(commonSeats) / sessionSeats {
-		s := newSeats()
+	for range 2 * cap(broker.CommonSeats) / broker.SessionSeats {
+		s := broker.NewSeats()
 		var all sync.WaitGroup
-		stuck := make(chan func(), 2*sessionSeats)
-		for range 2 * sessionSeats {
-			all.Go(func() { stuck <- s.take() })
+		stuck := make(chan func(), 2*broker.SessionSeats)
+		for range 2 * broker.SessionSeats {
+			all.Go(func() { stuck <- s.Take() })
 		}
 		defer func() {
-			for range 2 * sessionSeats {
+			for range 2 * broker.SessionSeats {
 				(<-stuck)()
 			}
 			all.Wait()
 		}()
-		eventually(t, "a session gets too few", func() bool { return len(commonSeats) == cap(commonSeats) || len(s.mine) == sessionSeats })
+		eventually(t, "a session gets too few", func() bool {
+			return len(broker.CommonSeats) == cap(broker.CommonSeats) || len(s.Mine) == broker.SessionSeats
+		})
 	}
-	eventually(t, "there are common seats left: nothing is proven", func() bool { return len(commonSeats) == cap(commonSeats) })
+	eventually(t, "there are common seats left: nothing is proven", func() bool { return len(broker.CommonSeats) == cap(broker.CommonSeats) })
 	p := newPlace(t)
-	if r := p.sh(t, confiner(t, p.policy(), missing{}), "touch f && chmod 600 f && stat -c %a f"); r.err != nil || r.out != "600\n" {
+	if r := p.sh(t, confiner(t, p.policy(), kernel.Missing{}), "touch f && chmod 600 f && stat -c %a f"); r.err != nil || r.out != "600\n" {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
 }
@@ -205,7 +210,7 @@ func connectPatiently() error {
 	if err := unix.Listen(l, 0); err != nil {
 		return err
 	}
-	const many = waitingConnects + 20
+	const many = broker.WaitingConnects + 20
 	results := make(chan error, many)
 	for range many {
 		go func() {
@@ -236,7 +241,7 @@ func TestWaitingConnectsOfOthers(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
 	p, other := newPlace(t), newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	var commands []*exec.Cmd
 	for i := range 9 {
 		cmd := exec.Command(exe)
@@ -250,8 +255,8 @@ func TestWaitingConnectsOfOthers(t *testing.T) {
 	for _, cmd := range commands {
 		eventually(t, "a command does not connect", place{ws: cmd.Dir}.isUp)
 	}
-	eventually(t, "too few connects wait: nothing is proven", func() bool { return len(c.waits) == cap(c.waits) })
-	if r := other.do(t, confiner(t, other.policy(), missing{}), []string{probeVar + "=patient"}, exe); r.err != nil {
+	eventually(t, "too few connects wait: nothing is proven", func() bool { return len(c.Waits) == cap(c.Waits) })
+	if r := other.do(t, confiner(t, other.policy(), kernel.Missing{}), []string{probeVar + "=patient"}, exe); r.err != nil {
 		t.Errorf("another session: %v %s", r.err, r.out)
 	}
 	must(t, c.Close())

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
@@ -76,7 +78,7 @@ func init() { probeTable["watchers"] = escape{try: attackWatchers} }
 const evader = `(env -i setsid sleep 1000 &) ; `
 
 // launchConfined starts a script in the place, which says when it is under way.
-func (p place) launchConfined(t *testing.T, c *Confiner, env []string, script string) (*Domain, *exec.Cmd) {
+func (p place) launchConfined(t *testing.T, c *threads.Confiner, env []string, script string) (*threads.Domain, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", evader+script)
 	cmd.Dir, cmd.Env = p.ws, append(os.Environ(), env...)
@@ -96,7 +98,7 @@ func (p place) launchConfined(t *testing.T, c *Confiner, env []string, script st
 
 // ends fails unless the domain and all that runs in the place end. It waits long:
 // giving a watcher up takes its time.
-func (p place) ends(t *testing.T, d *Domain) {
+func (p place) ends(t *testing.T, d *threads.Domain) {
 	t.Helper()
 	select {
 	case <-d.Done():
@@ -107,7 +109,7 @@ func (p place) ends(t *testing.T, d *Domain) {
 }
 
 // kills has Kill end the domain, which must return.
-func (p place) kills(t *testing.T, d *Domain) {
+func (p place) kills(t *testing.T, d *threads.Domain) {
 	t.Helper()
 	killed := make(chan error, 1)
 	go func() { killed <- d.Kill() }()
@@ -129,9 +131,9 @@ func TestWatcherIsOutOfReach(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			p := newPlace(t)
 			a, b := p.beside(t, "a"), p.beside(t, "b")
-			c := confiner(t, p.policy(), missing{})
+			c := confiner(t, p.policy(), kernel.Missing{})
 			other, _ := b.launchConfined(t, c, nil, "exec sleep 1001")
-			if other.watcher == nil {
+			if other.Watcher == nil {
 				t.Skip("signals are not scoped")
 			}
 			d, _ := a.launchConfined(t, c, []string{probeVar + "=watchers", "PROBE_SERVER=" + strconv.Itoa(os.Getpid()),
@@ -141,9 +143,9 @@ func TestWatcherIsOutOfReach(t *testing.T) {
 				report, err = os.ReadFile(filepath.Join(a.ws, "attacked"))
 				return err == nil
 			})
-			for _, w := range []*watcher{d.watcher, other.watcher} {
-				if !strings.Contains(string(report), fmt.Sprint("watcher ", w.pid)) {
-					t.Errorf("the probe did not see the watcher %d", w.pid)
+			for _, w := range []*threads.Watcher{d.Watcher, other.Watcher} {
+				if !strings.Contains(string(report), fmt.Sprint("watcher ", w.PID)) {
+					t.Errorf("the probe did not see the watcher %d", w.PID)
 				}
 			}
 			if strings.Contains(string(report), ":") {
@@ -161,18 +163,18 @@ func TestWatcherIsOutOfReach(t *testing.T) {
 // TestWatcherLost: whatever else ends a watcher ends its domain, daemons
 // included, and no other.
 func TestWatcherLost(t *testing.T) {
-	for name, without := range map[string]missing{"broker": {}, "no broker": {broker: true}} {
+	for name, without := range map[string]kernel.Missing{"broker": {}, "no broker": {Broker: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			a, b := p.beside(t, "a"), p.beside(t, "b")
 			c, stranger := confiner(t, p.policy(), without), confiner(t, p.policy(), without)
 			d, _ := a.launchConfined(t, c, nil, "exec sleep 1001")
-			if d.watcher == nil {
+			if d.Watcher == nil {
 				t.Skip("signals are not scoped")
 			}
 			other, _ := b.launchConfined(t, c, nil, "exec sleep 1001")
 			foreign, _ := b.launchConfined(t, stranger, nil, "exec sleep 1001")
-			must(t, unix.Kill(d.watcher.pid, unix.SIGKILL))
+			must(t, unix.Kill(d.Watcher.PID, unix.SIGKILL))
 			a.ends(t, d)
 			if !other.Alive() || !foreign.Alive() || len(b.living()) != 4 {
 				t.Error("another command did not go on")
@@ -192,17 +194,17 @@ func TestWatcherStopped(t *testing.T) {
 			runtime.LockOSThread() // a tracer must live on
 			defer runtime.UnlockOSThread()
 			p := newPlace(t)
-			c := confiner(t, p.policy(), missing{})
+			c := confiner(t, p.policy(), kernel.Missing{})
 			d, cmd := p.launchConfined(t, c, nil, "exec sleep 1001")
-			if d.watcher == nil {
+			if d.Watcher == nil {
 				t.Skip("signals are not scoped")
 			}
-			must(t, halt(d.watcher.pid))
+			must(t, halt(d.Watcher.PID))
 			eventually(t, "the watcher does not stand still", func() bool {
-				w, _ := proc.Read(d.watcher.pid)
+				w, _ := proc.Read(d.Watcher.PID)
 				return w.Stopped
 			})
-			if has := d.watcher.has(cmd.Process.Pid); has != (name == "for once") {
+			if has := d.Watcher.Has(cmd.Process.Pid); has != (name == "for once") {
 				t.Errorf("its answer is %v", has)
 			}
 			p.kills(t, d)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 )
 
 // A task is ordinary work that must go well inside.
@@ -87,7 +89,7 @@ except ConnectionRefusedError: print("refused")
 
 // TestWork does ordinary work on this machine and on lesser ones.
 func TestWork(t *testing.T) {
-	machines := map[string]missing{"here": {}}
+	machines := map[string]kernel.Missing{"here": {}}
 	for _, name := range []string{"landlock 3", "no duplicates"} {
 		machines[name] = lesser[name]
 	}
@@ -121,7 +123,7 @@ func TestGoToolchain(t *testing.T) {
 		t.Skip(err)
 	}
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	for name, text := range map[string]string{
 		"go.mod": "module m\n",
 		"m_test.go": `package m
@@ -148,7 +150,7 @@ func TestLoopbackBetweenCommands(t *testing.T) {
 		t.Skip(err)
 	}
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	const server = `python3 -c '
 import socket
 l = socket.socket(); l.bind(("", 0)); l.listen()
@@ -167,7 +169,7 @@ print(socket.create_connection(("localhost", int(open("port").read()))).recv(99)
 	if r := p.sh(t, nil, client); r.err != nil {
 		t.Errorf("from outside it should be reachable: %s", r.out)
 	}
-	r := p.sh(t, confiner(t, p.policy(), missing{}), client)
+	r := p.sh(t, confiner(t, p.policy(), kernel.Missing{}), client)
 	if r.err == nil {
 		t.Error("another session reaches it")
 	}
@@ -176,7 +178,7 @@ print(socket.create_connection(("localhost", int(open("port").read()))).recv(99)
 
 func TestRefusalsAreOnRecord(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	for script, want := range map[string]string{
 		"chmod 600 ../outside/secret":   "change the mode of " + p.outside + "/secret",
 		"touch -d @0 ../outside/secret": "change the times of " + p.outside + "/secret",
@@ -205,7 +207,7 @@ func TestNetworkAllowed(t *testing.T) {
 	p := newPlace(t)
 	policy := p.policy()
 	policy.Network = true
-	c := confiner(t, policy, missing{})
+	c := confiner(t, policy, kernel.Missing{})
 	exe, err := os.Executable()
 	must(t, err)
 	for _, name := range []string{"tcp", "udp", "tcp-listen", "tcp-autobind", "tcp6-mapped"} {
@@ -222,10 +224,10 @@ func TestNetworkAllowed(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	p := newPlace(t)
-	c := confiner(t, p.policy(), missing{})
+	c := confiner(t, p.policy(), kernel.Missing{})
 	must(t, c.SelfTest())
 	s := c.Status()
-	if !s.Enforced() || !s.Seccomp || s.LandlockABI != landlockABI() || !s.Kill.Proven {
+	if !s.Enforced() || !s.Seccomp || s.LandlockABI != kernel.LandlockABI() || !s.Kill.Proven {
 		t.Errorf("%+v", s)
 	}
 	if b, err := json.Marshal(s); err != nil || !strings.Contains(string(b), `"files":{"proven":true`) {
@@ -233,10 +235,10 @@ func TestStatus(t *testing.T) {
 	}
 	open := p.policy()
 	open.Read, open.Asked = append(open.Read, "/"), append(open.Asked, "/")
-	if s := confiner(t, open, missing{}).Status(); s.Files.Proven || s.Enforced() {
+	if s := confiner(t, open, kernel.Missing{}).Status(); s.Files.Proven || s.Enforced() {
 		t.Errorf("a policy that opens everything is said to confine: %+v", s.Files)
 	}
-	if s := confiner(t, p.policy(), missing{landlockAbove: 5}).Status(); s.Kill.Proven || !s.Enforced() {
+	if s := confiner(t, p.policy(), kernel.Missing{LandlockAbove: 5}).Status(); s.Kill.Proven || !s.Enforced() {
 		t.Errorf("without a signal scope: %+v", s)
 	}
 }

@@ -292,20 +292,20 @@ var signalling = regexp.MustCompile(`\b(unix|syscall)\.(Kill|Tgkill|PidfdSendSig
 
 // mayBeSignalling are the lines that do not go through Signal, by file, with why.
 var mayBeSignalling = map[string]string{
-	"sandbox/internal/proc/signal_unix.go":             "Signal itself",
-	"sandbox/internal/confine/watcher_linux.go":        "a watcher's kill(-1), after its scope was proven, and its requests, which stay in its domain",
-	"sandbox/internal/confine/watcher_linux_amd64.s":   "the same",
-	"sandbox/internal/confine/watcher_linux_arm64.s":   "the same",
-	"sandbox/internal/confine/filter_linux.go":         "rules, not calls",
-	"sandbox/internal/confine/isolatedfilter_linux.go": "rules, not calls",
-	"sandbox/internal/confine/question_linux.go":       "names of calls to judge",
-	"sandbox/internal/confine/brokersignal_linux.go":   "a signal by pidfd, which cannot be mistaken",
-	"sandbox/internal/confine/selftest_linux.go":       "a probe with signal 0",
-	"sandbox/internal/confine/selftestcell_linux.go":   "a probe with signal 0",
-	"sandbox/internal/confine/watcherend_linux.go":     "a question by signal 0 whether a thread is the server's",
-	"sandbox/internal/confine/brokertask_linux.go":     "a question by signal 0 whether a thread is still the asker's",
-	"sandbox/internal/confine/keeper_linux.go":         "a keeper's, which stays in its namespaces",
-	"sandbox/internal/confine/cellrun_linux.go":        "a guard's, to the init that the kernel named to it",
+	"sandbox/internal/proc/signal_unix.go":                   "Signal itself",
+	"sandbox/internal/confine/threads/watcher_linux.go":      "a watcher's kill(-1), after its scope was proven, and its requests, which stay in its domain",
+	"sandbox/internal/confine/threads/watcher_linux_amd64.s": "the same",
+	"sandbox/internal/confine/threads/watcher_linux_arm64.s": "the same",
+	"sandbox/internal/confine/seccomp/filter_linux.go":       "rules, not calls",
+	"sandbox/internal/confine/seccomp/isolated_linux.go":     "rules, not calls",
+	"sandbox/internal/confine/broker/question_linux.go":      "names of calls to judge",
+	"sandbox/internal/confine/broker/signal_linux.go":        "a signal by pidfd, which cannot be mistaken",
+	"sandbox/internal/confine/selftest/probes_linux.go":      "a probe with signal 0",
+	"sandbox/internal/confine/namespaces/selftest_linux.go":  "a probe with signal 0",
+	"sandbox/internal/confine/threads/watcherend_linux.go":   "a question by signal 0 whether a thread is the server's",
+	"sandbox/internal/confine/broker/task_linux.go":          "a question by signal 0 whether a thread is still the asker's",
+	"sandbox/internal/confine/namespaces/keeper_linux.go":    "a keeper's, which stays in its namespaces",
+	"sandbox/internal/confine/namespaces/cellrun_linux.go":   "a guard's, to the init that the kernel named to it",
 }
 
 // TestOnePlaceSignals walks the source: no signal leaves this program but through Signal.

@@ -47,7 +47,7 @@ func unlock(master, dir int) (*Pair, error) {
 	if dir != unix.AT_FDCWD {
 		return nil, fmt.Errorf("open a terminal: %w", e)
 	}
-	byName, err := unix.Open("/dev/pts/"+strconv.Itoa(number), flags, 0) // systems that only look like Linux
+	byName, err := unix.Open(Dir+strconv.Itoa(number), flags, 0) // systems that only look like Linux
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
@@ -68,3 +68,6 @@ func NumberOf(master *os.File) (number int) {
 	})
 	return number
 }
+
+// Dir is where the kernel shows terminals by their numbers.
+const Dir = "/dev/pts/"

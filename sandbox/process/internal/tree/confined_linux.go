@@ -10,13 +10,13 @@ import (
 
 // StartConfined starts a program where the kernel keeps it to the session's policy: on
 // a thread which a jail restricts and then abandons, or in namespaces.
-func StartConfined(in Jail, l Launch) (Tree, error) {
+func StartConfined(in confine.Jail, l Launch) (Tree, error) {
 	l.confined = true
-	if isolator, ok := in.(*confine.Isolator); ok {
-		return startIsolated(isolator, l)
+	if in.Space() != nil {
+		return startIsolated(in, l)
 	}
 	t := &caged{group: newGroup(l, nil)}
-	domain, err := in.(*confine.Confiner).Start(t.begin)
+	domain, err := in.Start(confine.Program{Begin: t.begin})
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func StartConfined(in Jail, l Launch) (Tree, error) {
 // end of the server is its end, without a watchdog.
 type caged struct {
 	*group
-	domain *confine.Domain
+	domain confine.Running
 }
 
 // Signal reaches every process of the domain, also those that left the group.

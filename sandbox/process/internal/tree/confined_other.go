@@ -7,4 +7,4 @@ import (
 )
 
 // StartConfined cannot be done here.
-func StartConfined(Jail, Launch) (Tree, error) { return nil, confine.ErrUnavailable }
+func StartConfined(confine.Jail, Launch) (Tree, error) { return nil, confine.ErrUnavailable }

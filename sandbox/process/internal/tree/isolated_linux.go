@@ -12,13 +12,10 @@ import (
 
 // An isolated tree is a cell in the session's namespaces. It ends with the
 // server, without a watchdog.
-type isolated struct{ cell *confine.Cell }
+type isolated struct{ cell confine.Running }
 
-func startIsolated(in *confine.Isolator, l Launch) (Tree, error) {
-	p := confine.Program{Path: l.Path, Argv: l.Argv, Env: l.Env, Dir: l.Dir, Terminal: l.Terminal, Cancel: l.Over, Bounds: l.Bounds}
-	for i, f := range l.Files {
-		p.Files[i] = f.Fd()
-	}
+func startIsolated(in confine.Jail, l Launch) (Tree, error) {
+	p := confine.Program{Path: l.Path, Argv: l.Argv, Env: l.Env, Dir: l.Dir, Files: l.Files, Terminal: l.Terminal, Cancel: l.Over, Bounds: l.Bounds}
 	for pause := time.Millisecond; ; pause *= 2 {
 		cell, err := in.Start(p)
 		if err == nil {
@@ -31,7 +28,10 @@ func startIsolated(in *confine.Isolator, l Launch) (Tree, error) {
 	}
 }
 
-func (t isolated) Wait() Ending { return endingOf(t.cell.Wait()) }
+func (t isolated) Wait() Ending {
+	status, _ := t.cell.Result()
+	return endingOf(status)
+}
 
 func (t isolated) Signal(sig syscall.Signal) { _ = t.cell.Signal(sig) }
 

@@ -5,10 +5,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 )
 
 // A Launch is all that is needed to start a program.
@@ -24,15 +22,6 @@ type Launch struct {
 	confined bool            // by the kernel
 	Terminal bool            // the files are a terminal, which it controls
 	Bounds   proc.Bounds     // what it is put under
-}
-
-// A Jail is a *confine.Confiner or a *confine.Isolator.
-type Jail interface {
-	Status() confine.Status
-	SelfTest() error
-	Fallen() bool
-	OpenTerminal() (*pty.Pair, error)
-	Close() error
 }
 
 // A Tree is a program and everything it started.

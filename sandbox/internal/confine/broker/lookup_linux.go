@@ -1,0 +1,116 @@
+//go:build amd64 || arm64
+
+package broker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A UDP socket sends wherever each message says, in memory that a command can change
+// after the broker has looked. So unless the network is open a command gets in its place
+// one end of a pair of Unix sockets that keep messages apart: the kernel ignores the
+// addresses of what is sent by these, and the server reads it all. Questions for names it
+// answers, what is for other sockets of the session it delivers, and the rest goes nowhere.
+// See datagrams_linux.go for the delivery.
+
+// lookupOf returns what a descriptor of the asker is a socket for names of, or nil.
+func (q *Question) lookupOf(fd int) *lookup {
+	ls := q.broker.session.Lookups
+	if ls == nil || ls.None() {
+		return nil
+	}
+	link, err := os.Readlink(q.inProc("fd/%d", fd))
+	if err != nil || !q.valid() {
+		return nil
+	}
+	var ino uint64
+	if _, err := fmt.Sscanf(link, "socket:[%d]", &ino); err != nil {
+		return nil
+	}
+	return ls.find(ino)
+}
+
+// openLookup makes a socket for names; of the flags some are the descriptor's.
+func (q *Question) openLookup(domain, flags int) Answer {
+	theirs, l, e := q.lookupEnd(unix.SOCK_SEQPACKET, domain, nil)
+	if e != 0 {
+		return Fail(e)
+	}
+	defer unix.Close(theirs)
+	defer l.given.Store(true)
+	_ = unix.SetNonblock(theirs, flags&unix.SOCK_NONBLOCK != 0)
+	if !q.broker.session.Kernel.GetFD {
+		l.keep(theirs)
+	}
+	return q.give(theirs, flags&unix.SOCK_CLOEXEC)
+}
+
+// lookupEnd makes the end that the asker gets, when a few more have been closed
+// where there are too many.
+func (q *Question) lookupEnd(kind, domain int, server []byte) (theirs int, l *lookup, e unix.Errno) {
+	ls := q.broker.session.Lookups
+	had := ls.take()
+	if !had {
+		ls.sweep()
+		q.rest(func() {
+			for until := time.Now().Add(time.Second); !had && ls.ctx.Err() == nil && time.Now().Before(until); had = ls.take() {
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	if !had {
+		return -1, nil, unix.EMFILE
+	}
+	theirs, l, err := ls.open(kind, domain, server)
+	if err != nil {
+		ls.give()
+		return -1, nil, failed(err).err
+	}
+	return theirs, l, 0
+}
+
+// ownName and peerName answer for a socket for names as one of the network would:
+// programs that know only those stop at another family.
+func (q *Question) ownName() Answer {
+	if l := q.lookupOf(q.Arg(0)); l != nil {
+		return q.named(InetAddress(l.domain, l.name()))
+	}
+	q.bindAtLast()
+	return Answer{Run: true}
+}
+
+func (q *Question) peerName() Answer {
+	if l := q.lookupOf(q.Arg(0)); l != nil {
+		if peer := l.connected(); peer.IsValid() {
+			return q.named(InetAddress(l.domain, peer))
+		}
+		server := l.asked()
+		if server == nil {
+			return Fail(unix.ENOTCONN)
+		}
+		return q.named(server)
+	}
+	return Answer{Run: true}
+}
+
+// named gives the asker an address, as far as it has room.
+func (q *Question) named(raw []byte) Answer {
+	var room [4]byte
+	if !q.read(q.args[2], room[:]) {
+		return Fail(unix.EFAULT)
+	}
+	has := int32(binary.NativeEndian.Uint32(room[:]))
+	if has < 0 {
+		return Fail(unix.EINVAL)
+	}
+	binary.NativeEndian.PutUint32(room[:], uint32(len(raw)))
+	if !q.writeAll([]patch{{q.args[1], raw[:min(len(raw), int(has))]}, {q.args[2], room[:]}}) {
+		return Fail(unix.EFAULT)
+	}
+	return Answer{}
+}

@@ -1,0 +1,185 @@
+//go:build amd64 || arm64
+
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"golang.org/x/sys/unix"
+)
+
+// bindUnix gives a Unix socket its name. A path is Landlock's to judge, as the
+// making of a file. Should the asker swap the socket meanwhile for one of the
+// network's, Landlock refuses that too, or listen does.
+func (q *Question) bindUnix(sock int, raw []byte) Answer {
+	if len(raw) > 2 && raw[2] != 0 {
+		return Answer{Run: true}
+	}
+	return failed(rawBind(sock, raw)) // abstract
+}
+
+// connectUnix connects to sockets below writable roots, and to abstract ones on
+// which the session listens.
+func (q *Question) connectUnix(sock int, raw []byte) Answer {
+	c := q.broker.session
+	name := raw[2:]
+	if len(name) == 0 {
+		return Fail(unix.EINVAL)
+	}
+	if name[0] == 0 {
+		who := abstractName{socketType(sock), string(name)}
+		q.still = func() bool { return c.names.has(who) } // the name may have become another's
+		ours := q.still()
+		if ours {
+			err := q.rawConnect(sock, raw)
+			if ours = err != nil || listensForUs(sock) && q.still(); ours {
+				return failed(err)
+			}
+			_ = unix.Shutdown(sock, unix.SHUT_RDWR)
+		}
+		return q.refuse(unix.ECONNREFUSED, "connect to the abstract socket @"+string(name[1:]), "")
+	}
+	target := q.opened(q.openPath(unix.AT_FDCWD, cString(name), true))
+	if target.e == 0 && servers.isFile(target.fd) {
+		unix.Close(target.fd)
+		return q.refuse(unix.EACCES, "connect to "+target.path+", where the server that runs the commands listens", "")
+	}
+	if target.e == 0 && onReadOnly(target.fd) { // whoever made it is not of the session
+		unix.Close(target.fd)
+		return q.refuse(unix.EACCES, "connect to "+target.path, "--allow-write "+target.path)
+	}
+	return q.change(target, "connect to", func() error {
+		return q.rawConnect(sock, unixAddress(kernel.FdPath(target.fd)))
+	})
+}
+
+// onReadOnly reports whether a file is where nobody who sees it there can write.
+func onReadOnly(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
+}
+
+// listensForUs reports whether the other side of a connected socket listened by the
+// broker, as all that the session listens with do.
+func listensForUs(sock int) bool {
+	peer, err := unix.GetsockoptUcred(sock, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	return err == nil && int(peer.Pid) == os.Getpid()
+}
+
+func cString(b []byte) string {
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return string(b)
+}
+
+// unixAddress writes a struct sockaddr_un.
+func unixAddress(path string) []byte {
+	return append([]byte{unix.AF_UNIX, 0}, path+"\x00"...)
+}
+
+// An abstractName is what the kernel finds an abstract socket by: all bytes of its
+// name from the leading NUL on, and its type, as each type has names of its own.
+type abstractName struct {
+	kind int
+	name string
+}
+
+// abstractNames are the abstract Unix sockets on which the session listens, each
+// with its inode.
+type abstractNames struct {
+	mu    sync.Mutex
+	inode map[abstractName]uint64
+	many  int // with how many the dead are forgotten
+}
+
+// add remembers a listening socket if its name is abstract.
+func (a *abstractNames) add(sock int) {
+	name, ino, ok := abstractNameOf(sock)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.inode == nil {
+		a.inode = map[abstractName]uint64{}
+	}
+	if len(a.inode) >= max(a.many, fewNames) {
+		alive := unixInodes()
+		maps.DeleteFunc(a.inode, func(_ abstractName, ino uint64) bool { return !alive[ino] })
+		a.many = 2 * len(a.inode)
+	}
+	a.inode[name] = ino
+}
+
+// fewNames may be kept without asking which of them still exist.
+const fewNames = 64
+
+// unixInodes are all Unix sockets of the machine.
+func unixInodes() map[uint64]bool {
+	table, _ := os.ReadFile("/proc/net/unix")
+	inodes := map[uint64]bool{}
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) >= 7 {
+			ino, _ := strconv.ParseUint(f[6], 10, 64)
+			inodes[ino] = true
+		}
+	}
+	return inodes
+}
+
+// abstractNameOf reads the name as the kernel has it: what package unix makes of
+// it ends at the next NUL, and looks like that of a path that begins with '@'.
+func abstractNameOf(sock int) (name abstractName, inode uint64, ok bool) {
+	var raw [unix.SizeofSockaddrAny]byte
+	size := uint32(len(raw))
+	_, _, e := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock),
+		uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(&size)))
+	var st unix.Stat_t
+	if e != 0 || size <= 2 || int(size) > len(raw) || binary.NativeEndian.Uint16(raw[:]) != unix.AF_UNIX ||
+		raw[2] != 0 || unix.Fstat(sock, &st) != nil {
+		return abstractName{}, 0, false
+	}
+	return abstractName{socketType(sock), string(raw[2:size])}, st.Ino, true
+}
+
+// has reports whether the name still belongs to a socket of the session.
+func (a *abstractNames) has(name abstractName) bool {
+	a.mu.Lock()
+	ino, known := a.inode[name]
+	a.mu.Unlock()
+	return known && unixInodes()[ino]
+}
+
+// pair gives the asker, for a pair of Unix datagram sockets, one that keeps messages
+// apart, too, but is bound to stay a pair: an end of the former can send to any socket of
+// the machine.
+func (q *Question) pair() Answer {
+	kind := q.Arg(1)
+	made, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|kind&unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return failed(err)
+	}
+	defer unix.Close(made[0])
+	defer unix.Close(made[1])
+	var given []byte
+	for _, fd := range made {
+		a := q.give(fd, kind&unix.SOCK_CLOEXEC)
+		if a.err != 0 {
+			return a // what was given before stays open, as nobody can close it
+		}
+		given = binary.NativeEndian.AppendUint32(given, uint32(a.val))
+	}
+	if !q.writeAll([]patch{{q.args[3], given}}) {
+		return Fail(unix.EFAULT)
+	}
+	return Answer{}
+}

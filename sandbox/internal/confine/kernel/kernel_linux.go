@@ -1,0 +1,76 @@
+//go:build amd64 || arm64
+
+package kernel
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Features are what the kernel, and whatever contains us, let us use.
+type Features struct {
+	Landlock int  // ABI, 0 for none
+	Broker   bool // seccomp listeners
+	Memory   bool // reading a child's memory
+	GetFD    bool // duplicating a child's descriptors
+}
+
+// Scoped reports whether Landlock confines signals.
+func (f Features) Scoped() bool { return f.Landlock >= 6 }
+
+// Missing switches features off, so that a test can see what happens without.
+type Missing struct {
+	LandlockAbove int // 0: keep what there is
+	Broker, GetFD bool
+}
+
+// Without is f without what is missing.
+func (f Features) Without(m Missing) Features {
+	if m.LandlockAbove > 0 {
+		f.Landlock = min(f.Landlock, m.LandlockAbove)
+	}
+	f.Broker = f.Broker && !m.Broker
+	f.GetFD = f.GetFD && !m.GetFD
+	return f
+}
+
+// Probe tries what it reports.
+func Probe() Features {
+	f := Features{Landlock: LandlockABI(), Memory: canReadMemory(), GetFD: canGetFD()}
+	f.Broker = f.Memory && canListen()
+	return f
+}
+
+// canListen installs a harmless filter with a listener on a thread that ends.
+// That fails on old kernels and below a filter that has a listener already.
+func canListen() bool {
+	result := make(chan bool)
+	go OnThrowawayThread(func() {
+		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+			result <- false
+			return
+		}
+		code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
+		fd, err := InstallFilter(code, true)
+		if err == nil {
+			unix.Close(fd)
+		}
+		result <- err == nil
+	})
+	return <-result
+}
+
+func canGetFD() bool {
+	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(self)
+	fd, err := unix.PidfdGetfd(self, self, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}

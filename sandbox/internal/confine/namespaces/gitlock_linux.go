@@ -1,0 +1,136 @@
+//go:build amd64 || arm64
+
+package namespaces
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockText tells who wonders why git cannot lock its settings.
+const lockText = "held by perstack-base --sandbox isolate while a session is open that has run commands: " +
+	"it keeps them from the settings of git. If no server runs here, remove this file.\n"
+
+// gitLocks keep git, outside too, from replacing the settings of the workspace's
+// repository: the new file would not be covered, and commands could write it.
+type gitLocks struct {
+	root *os.Root
+	held []*os.File
+	kept map[string]os.FileInfo // what is covered, nil where nothing is; see fallen
+	host os.FileInfo            // the host's directory, which is covered, too; nil for none
+	pin  *os.File               // the same, so that no other gets its number; nil for none
+}
+
+// holdLocks takes the locks by which git changes its settings, beside other
+// sessions that hold them. One that somebody else holds for long is left alone.
+func holdLocks(workspace string) (*gitLocks, error) {
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return nil, err
+	}
+	l := &gitLocks{root: root}
+	l.host, _ = root.Lstat(hostDir)
+	l.pin, _ = root.OpenFile(hostDir, unix.O_PATH, 0)
+	if info, err := root.Stat(".git"); err != nil || !info.IsDir() {
+		return l, nil
+	}
+	for _, name := range []string{"config.lock", "config.worktree.lock"} {
+		deadline := time.Now().Add(lockTime)
+		for !l.hold(filepath.Join(".git", name)) && time.Now().Before(deadline) {
+			time.Sleep(lockTime / 100)
+		}
+	}
+	return l, nil
+}
+
+// lockTime is how long git may take to change its settings.
+const lockTime = 2 * time.Second
+
+// hold takes one lock, alone or beside other sessions.
+func (l *gitLocks) hold(name string) bool {
+	file, err := l.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o444)
+	if err == nil {
+		_, err = file.WriteString(lockText)
+	} else if file, err = l.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
+		text, _ := io.ReadAll(io.LimitReader(file, int64(len(lockText))+1))
+		if string(text) != lockText {
+			err = os.ErrExist
+		}
+	} else {
+		return false
+	}
+	if err == nil {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	}
+	if err != nil || !l.is(name, file) { // whoever was last has removed it
+		file.Close()
+		return false
+	}
+	l.held = append(l.held, file)
+	return true
+}
+
+// is reports whether a file still has its name.
+func (l *gitLocks) is(name string, file *os.File) bool {
+	there, err := l.root.Lstat(name)
+	mine, err2 := file.Stat()
+	return err == nil && err2 == nil && os.SameFile(there, mine)
+}
+
+// remember takes down what is covered.
+func (l *gitLocks) remember() { l.kept = l.look() }
+
+func (l *gitLocks) look() map[string]os.FileInfo {
+	names := append([]string{"", gitOwnTree}, gitDirs...)
+	for name := range gitFiles {
+		names = append(names, name)
+	}
+	there := map[string]os.FileInfo{}
+	for _, name := range names {
+		name = filepath.Join(".git", name)
+		there[name], _ = l.root.Lstat(name)
+	}
+	return there
+}
+
+// fallen reports whether something covered was replaced, by a program outside that
+// asks for no lock, or a repository or the host's directory was made where none was.
+func (l *gitLocks) fallen() bool {
+	if l == nil {
+		return false
+	}
+	if host, _ := l.root.Lstat(hostDir); another(l.host, host) {
+		return true
+	}
+	for name, now := range l.look() {
+		if another(l.kept[name], now) {
+			return true
+		}
+	}
+	return false
+}
+
+// another reports whether a file, nil for none, is not what it was.
+func another(was, now os.FileInfo) bool {
+	return (was == nil) != (now == nil) || was != nil && !os.SameFile(was, now)
+}
+
+// release removes the locks that no other session holds.
+func (l *gitLocks) release() {
+	if l == nil {
+		return
+	}
+	for _, file := range l.held {
+		name := filepath.Join(".git", filepath.Base(file.Name()))
+		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && l.is(name, file) {
+			_ = l.root.Remove(name)
+		}
+		file.Close()
+	}
+	l.pin.Close() // of nil, too
+	l.root.Close()
+}

@@ -1,0 +1,198 @@
+//go:build amd64 || arm64
+
+package namespaces
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/gateway"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"golang.org/x/sys/unix"
+)
+
+// The mounts of a session are made by a short-lived process of this program,
+// which the keeper starts in its namespaces.
+const stageName = "perstack-base: mounts"
+
+// stageTime is how long it may take to make the namespaces; it takes some ten milliseconds.
+const stageTime = 2 * gateway.TryTime
+
+// stageEnv is the environment of the stage.
+var stageEnv = []string{"GOMAXPROCS=1"}
+
+// In the process that an [Isolator] starts to fill its namespaces, init does that
+// work and never returns. It does not wait for main: what the packages prepare that
+// use this one takes longer than all of it.
+func init() {
+	if len(os.Args) != 1 || os.Args[0] != stageName {
+		return
+	}
+	made, err := beStage()
+	if err == nil {
+		err = unix.Sendmsg(unix.Stdout, []byte(stageDone+"\n"), unix.UnixRights(made...), nil, 0)
+	}
+	if err != nil {
+		var number unix.Errno
+		errors.As(err, &number)
+		fmt.Println(int(number), strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// stageDone is what the stage says when all went well.
+const stageDone = "ready"
+
+// stage has the namespaces filled, and returns the descriptors of what a gateway
+// consists of, if one is wanted.
+func (k *Keeper) stage(in Isolation) (made []int, err error) {
+	theirTask, task, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer closeFiles(theirTask, task)
+	result, theirResult, err := resultPair()
+	if err != nil {
+		return nil, err
+	}
+	defer result.Close()
+	defer theirResult.Close()
+	if err := k.startStage(theirTask, theirResult); err != nil {
+		return nil, err
+	}
+	theirTask.Close()
+	theirResult.Close()
+	_ = result.SetReadDeadline(time.Now().Add(stageTime)) // a file system may not answer
+	if err := json.NewEncoder(task).Encode(in); err != nil {
+		return nil, err
+	}
+	line, made, err := readPassed(result)
+	switch line = strings.TrimSpace(line); line {
+	case stageDone:
+		return made, nil
+	case "":
+		return nil, fmt.Errorf("the process that fills them ended early: %w", err)
+	}
+	return nil, stageError(line)
+}
+
+// resultPair makes two sockets that are connected, ours and one to give away.
+func resultPair() (ours *net.UnixConn, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	end := os.NewFile(uintptr(pair[0]), "stage")
+	defer end.Close()
+	theirs = os.NewFile(uintptr(pair[1]), "stage")
+	conn, err := net.FileConn(end)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+// readPassed reads a line and the descriptors that come with it, which are for this
+// process alone. They come with what the stage says last, when all went well.
+func readPassed(from *net.UnixConn) (line string, passed []int, err error) {
+	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(gateway.Parts*4))
+	for !strings.HasSuffix(line, "\n") && err == nil {
+		var n, more int
+		n, more, _, _, err = from.ReadMsgUnix(text, rights)
+		line += string(text[:n])
+		messages, _ := unix.ParseSocketControlMessage(rights[:more])
+		for _, m := range messages {
+			fds, _ := unix.ParseUnixRights(&m)
+			passed = append(passed, fds...)
+		}
+	}
+	return line, passed, err
+}
+
+// stageError is what the stage said, which begins with the number of an error of
+// the system, 0 for none.
+func stageError(line string) error {
+	number, text, _ := strings.Cut(line, " ")
+	if n, err := strconv.Atoi(number); err == nil && n > 0 {
+		return &os.SyscallError{Syscall: strings.TrimSuffix(text, ": "+unix.Errno(n).Error()), Err: unix.Errno(n)}
+	}
+	return errors.New(text)
+}
+
+// stageCaps are what the stage keeps when it is executed: for mounts, for networks, and
+// for sockets of a gateway.
+var stageCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_NET_BIND_SERVICE}
+
+// startStage has the keeper execute this program again.
+func (k *Keeper) startStage(task, result *os.File) error {
+	k.Starting.Lock()
+	defer k.Starting.Unlock()
+	if err := k.reset(); err != nil {
+		return err
+	}
+	r := &CellRun{arena: k.arena}
+	every := unix.CapUserData{Effective: ^uint32(0), Permitted: ^uint32(0), Inheritable: ^uint32(0)}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	steps := []*kernel.Call{r.must(unix.SYS_DUP3, givenIn, 0, 0),
+		r.must(unix.SYS_DUP3, givenOut, 1, 0),
+		r.must(unix.SYS_DUP3, givenErr, 2, 0),
+		r.must(unix.SYS_CLOSE_RANGE, 3, kernel.MaxDescriptor, 0),
+		r.must(unix.SYS_CAPSET, pointer(r.arena, header), pointer(r.arena, [2]unix.CapUserData{every, every}))}
+	for _, c := range stageCaps {
+		steps = append(steps, r.must(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c, 0, 0))
+	}
+	r.Exec = r.Add(unix.SYS_EXECVE, r.text("/proc/self/exe"), r.texts([]string{stageName}), r.texts(stageEnv))
+	chain(append(steps, r.Exec)...)
+	fork := r.must(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uintptr(unix.SIGCHLD), 0)
+	fork.OrElse = steps[0]
+	if err := k.run(fork, fork, int(task.Fd()), int(result.Fd()), int(result.Fd())); err != nil {
+		return err
+	}
+	if e := fork.Errno(); e != 0 {
+		return e
+	}
+	return r.failure()
+}
+
+// beStage makes what the namespaces hold.
+func beStage() (made []int, err error) {
+	task, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	var in Isolation
+	if err := json.Unmarshal(task, &in); err != nil {
+		return nil, err
+	}
+	if in.Lacks.MountSetattr {
+		mountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
+	}
+	settings := -1
+	if in.Gateway {
+		if settings, err = gateway.OpenSettings(); err != nil {
+			return nil, fmt.Errorf("the settings of networks: %w", err)
+		}
+	}
+	if err := arrange(in); err != nil {
+		return nil, err
+	}
+	if in.Policy.Network {
+		return nil, nil
+	}
+	if err := gateway.RaiseLoopback(); err != nil {
+		return nil, fmt.Errorf("loopback: %w", err)
+	}
+	if in.Gateway {
+		return gateway.Make(settings, in.Lacks.Lacks)
+	}
+	return nil, nil
+}

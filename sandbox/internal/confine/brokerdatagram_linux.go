@@ -4,7 +4,6 @@ package confine
 
 import (
 	"encoding/binary"
-	"math"
 	"net/netip"
 	"time"
 
@@ -21,6 +20,8 @@ func (q *question) connectLookup(l *lookup) answer {
 		return fail(e)
 	case l.stream:
 		return fail(unix.EISCONN)
+	case l.domain == unix.AF_UNIX:
+		return q.connectUnixDatagram(l, raw)
 	case family == unix.AF_UNSPEC:
 		l.connect(nil, netip.AddrPort{}, q.rest)
 		return answer{}
@@ -97,6 +98,9 @@ func (q *question) bindLookup(l *lookup) answer {
 	if e != 0 {
 		return fail(e)
 	}
+	if l.domain == unix.AF_UNIX {
+		return q.bindUnixDatagram(l, raw)
+	}
 	to, ok := parseInet(raw)
 	if !ok || l.stream {
 		return fail(unix.EINVAL)
@@ -136,9 +140,12 @@ func (q *question) bindAny(l *lookup) unix.Errno {
 
 // send sends for the asker, from our own copy of what it has and of the address; without
 // one, to whom the socket is connected.
-func (q *question) send(l *lookup, data, raw []byte) unix.Errno {
+func (q *question) send(l *lookup, data, raw []byte, flags int) unix.Errno {
 	if len(data) > maxUDP {
 		return unix.EMSGSIZE
+	}
+	if l.domain == unix.AF_UNIX {
+		return q.sendUnixDatagram(l, data, raw, flags)
 	}
 	if raw == nil {
 		if raw = l.asked(); raw == nil {
@@ -192,7 +199,7 @@ func (q *question) sendTo() answer {
 	}
 	data, e := q.gather(envelope{data: []piece{{q.args[1], q.args[2]}}})
 	if e == 0 {
-		e = q.send(l, data, raw)
+		e = q.send(l, data, raw, q.arg(3))
 	}
 	return answer{val: int64(len(data)), err: e}
 }
@@ -204,7 +211,7 @@ func (q *question) sendMessage() answer {
 	if l == nil || l.stream {
 		return answer{run: true}
 	}
-	n, e := q.sendEnvelope(l, q.args[1])
+	n, e := q.sendEnvelope(l, q.args[1], q.arg(2))
 	return answer{val: int64(n), err: e}
 }
 
@@ -216,7 +223,7 @@ func (q *question) sendMessages() answer {
 	var sent uint64
 	for ; sent < min(q.args[2]&0xffffffff, maxMessages); sent++ {
 		at := q.args[1] + sent*messagesStep
-		n, e := q.sendEnvelope(l, at)
+		n, e := q.sendEnvelope(l, at, q.arg(3))
 		if e != 0 {
 			if sent == 0 {
 				return fail(e)
@@ -230,10 +237,13 @@ func (q *question) sendMessages() answer {
 	return answer{val: int64(sent)}
 }
 
-func (q *question) sendEnvelope(l *lookup, at uint64) (n int, e unix.Errno) {
+func (q *question) sendEnvelope(l *lookup, at uint64, flags int) (n int, e unix.Errno) {
 	env, e := q.envelopeAt(at)
 	if e != 0 {
 		return 0, e
+	}
+	if l.domain == unix.AF_UNIX && env.control > 0 {
+		return 0, q.refuse(unix.EOPNOTSUPP, "pass descriptors or credentials by a Unix datagram socket", hints.PermitNamespacesFlag).err
 	}
 	var raw []byte
 	if env.name != 0 && env.room > 0 {
@@ -245,7 +255,7 @@ func (q *question) sendEnvelope(l *lookup, at uint64) (n int, e unix.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	return len(data), q.send(l, data, raw)
+	return len(data), q.send(l, data, raw, flags)
 }
 
 // receiveFrom comes here with room for an address.
@@ -357,7 +367,7 @@ func (q *question) receive(l *lookup, env envelope, flags int, wait bool) (got r
 		if left -= time.Since(began); left <= 0 {
 			return got, e
 		}
-		if e := q.awaitDatagram(l, left); e != 0 {
+		if e := q.awaitDatagram(l.arrived, left); e != 0 {
 			return got, e
 		}
 	}
@@ -376,19 +386,11 @@ func (q *question) receiveNow(l *lookup, buf []byte, flags int, got *received) (
 		*got = received{size: size, data: buf[:min(size, len(buf))], from: from}
 		return 0, 0
 	}
-	state, err2 := unix.FcntlInt(uintptr(end), unix.F_GETFL, 0)
-	if err2 != nil || state&unix.O_NONBLOCK != 0 || flags&unix.MSG_DONTWAIT != 0 {
-		return 0, failed(err).err
-	}
-	limit = math.MaxInt64
-	if own, err := unix.GetsockoptTimeval(end, unix.SOL_SOCKET, unix.SO_RCVTIMEO); err == nil && own.Nano() > 0 {
-		limit = time.Duration(own.Nano())
-	}
-	return limit, failed(err).err
+	return waitsFor(end, flags, unix.SO_RCVTIMEO), failed(err).err
 }
 
-// awaitDatagram waits a moment for one, without a descriptor.
-func (q *question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
+// awaitDatagram waits a moment for one, or for room for one, without a descriptor.
+func (q *question) awaitDatagram(arrived <-chan struct{}, left time.Duration) unix.Errno {
 	if e := q.interruption(); e != 0 {
 		return e
 	}
@@ -398,7 +400,7 @@ func (q *question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
 		defer func() { <-c.receives }()
 		q.rest(func() {
 			select {
-			case <-l.arrived:
+			case <-arrived:
 			case <-time.After(min(left, lookAgain)):
 			}
 		})

@@ -152,6 +152,7 @@ func (ls *lookups) release(l *lookup) {
 		l.dequeue()
 	}
 	l.over = true
+	ls.releaseUnix(l)
 	if l.end >= 0 {
 		unix.Close(l.end)
 		l.end = -1

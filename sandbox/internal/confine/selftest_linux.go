@@ -41,10 +41,10 @@ func (c *Confiner) selfTest() Status {
 	s := Status{Tier: Threads, LandlockABI: c.kernel.Landlock, Broker: c.kernel.Broker, Injected: c.kernel.Broker && !c.kernel.GetFD}
 	canary, cleanup := canaryFile(c.policy)
 	defer cleanup()
-	// What commands get for a UDP socket is none, but they do get it.
+	// What commands get for a datagram socket is none, but they do get it.
 	family, forbidden := unix.AF_INET, "a UDP socket"
 	if c.lookups != nil {
-		family, forbidden = unix.AF_UNIX, "a Unix datagram socket"
+		family, forbidden = unix.AF_UNIX, "a Unix datagram socket of the machine's"
 	}
 	free, err := probeOutside(canary, family)
 	if err != nil {
@@ -126,10 +126,13 @@ func newProbe(canary string, target, family int) *probeRun {
 	r := new(probeRun)
 	r.pin.Pin(r)
 	copy(r.path[:len(r.path)-1], canary)
-	cwd := unix.AT_FDCWD
+	cwd, kind := unix.AT_FDCWD, unix.SOCK_DGRAM
+	if family == unix.AF_UNIX {
+		kind = unix.SOCK_RAW // which the kernel takes for that
+	}
 	r.calls = [4]call{
 		{nr: unix.SYS_OPENAT, args: [6]uintptr{uintptr(cwd), uintptr(unsafe.Pointer(&r.path[0])), unix.O_RDONLY | unix.O_CLOEXEC}},
-		{nr: unix.SYS_SOCKET, args: [6]uintptr{uintptr(family), unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0}},
+		{nr: unix.SYS_SOCKET, args: [6]uintptr{uintptr(family), uintptr(kind | unix.SOCK_CLOEXEC), 0}},
 		{nr: unix.SYS_KILL, args: [6]uintptr{uintptr(target), 0}},
 		{nr: unix.SYS_PRCTL, args: [6]uintptr{unix.PR_GET_SECCOMP}},
 	}

@@ -19,8 +19,9 @@ var cacheVars = []struct {
 	{"GOCACHE", "go-build", false},
 	{"GOMODCACHE", "go-mod", true},
 	{"npm_config_cache", "npm", true},
-	{"npm_config_store_dir", "pnpm", false},
-	{"YARN_CACHE_FOLDER", "yarn", false},
+	{"npm_config_store_dir", "pnpm", false}, // of pnpm until 10
+	{"pnpm_config_store_dir", "pnpm", false},
+	{"YARN_GLOBAL_FOLDER", "yarn", false}, // of Yarn from 2 on; Yarn 1 keeps its packages below XDG_CACHE_HOME
 	{"BUN_INSTALL_CACHE_DIR", "bun", false},
 	{"DENO_DIR", "deno", false},
 	{"PIP_CACHE_DIR", "pip", false},
@@ -45,9 +46,11 @@ func cacheEnv(cache string, env []string, cfg Config) []string {
 	home, _ := getenv(env, "HOME")
 	if cfg.Network.Closed() {
 		offlineNPM(cache, home, env, set)
+		offlinePNPM(cache, home, env, cfg, set)
 	} else if _, ours := set["GOMODCACHE"]; ours {
 		goProxy(home, env, set)
 	}
+	uniteYarn(cache, home, set)
 	return mergeEnv(env, set)
 }
 
@@ -93,15 +96,10 @@ func offlineNPM(cache, home string, env []string, set map[string]string) {
 		return
 	}
 	for _, part := range []string{"content-v2", "index-v5"} {
-		target, link := filepath.Join(have, "_cacache", part), filepath.Join(at, "_cacache", part)
-		if info, err := os.Stat(target); err != nil || !info.IsDir() {
-			continue
+		target := filepath.Join(have, "_cacache", part)
+		if info, err := os.Stat(target); err == nil && info.IsDir() {
+			_ = linkOnce(root, filepath.Join(at, "_cacache", part), target)
 		}
-		if now, err := root.Readlink(link); err == nil && now == target {
-			continue
-		}
-		_ = root.RemoveAll(link)
-		_ = root.Symlink(target, link)
 	}
 	set["npm_config_cache"] = filepath.Join(cache, at)
 }

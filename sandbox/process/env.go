@@ -46,7 +46,7 @@ var proxySetting = regexp.MustCompile(`(?im)^[ \t]*["']?(?:http\.)?(?:https?-)?p
 var noNetwork = []string{
 	"npm_config_fetch_retries=0", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false",
 	"PIP_RETRIES=0", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=0", "CARGO_NET_RETRY=0",
-	"YARN_HTTP_RETRY=0", "YARN_ENABLE_TELEMETRY=0", "YARN_NETWORK_TIMEOUT=1000", "COREPACK_ENABLE_NETWORK=0",
+	"pnpm_config_fetch_retries=0", "YARN_HTTP_RETRY=0", "YARN_ENABLE_TELEMETRY=0", "COREPACK_ENABLE_NETWORK=0",
 	"BUNDLE_RETRY=0", "GIT_TERMINAL_PROMPT=0",
 }
 
@@ -54,6 +54,7 @@ var noNetwork = []string{
 // seconds. A try or two more are for what is permitted, and fails for once.
 var fewRetries = []string{
 	"npm_config_fetch_retry_mintimeout=200", "npm_config_fetch_retry_maxtimeout=1000", "npm_config_update_notifier=false",
+	"pnpm_config_fetch_retry_mintimeout=200", "pnpm_config_fetch_retry_maxtimeout=1000",
 	"PIP_RETRIES=2", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=1", "CARGO_NET_RETRY=1",
 	"YARN_HTTP_RETRY=1", "YARN_ENABLE_TELEMETRY=0", "BUNDLE_RETRY=1", "GIT_TERMINAL_PROMPT=0",
 }

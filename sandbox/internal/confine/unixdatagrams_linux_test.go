@@ -20,6 +20,7 @@ import (
 func init() {
 	probeTable["dgram-echo"] = escape{try: echoUnix}
 	probeTable["dgram-ask"] = escape{try: askUnix}
+	probeTable["dgram-permitted"] = escape{try: sendPermitted}
 	probeTable["dgram-attack"] = escape{try: attackUnix}
 }
 
@@ -421,4 +422,43 @@ func TestUnixDatagramAttacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnixDatagramsPermitted: a socket of another program's hears what commands send where
+// the policy lets them write it.
+func TestUnixDatagramsPermitted(t *testing.T) {
+	exe, err := os.Executable()
+	must(t, err)
+	p := newPlace(t)
+	must(t, os.Mkdir(filepath.Join(p.outside, "empty"), 0o755))
+	path := filepath.Join(p.outside, "service")
+	service, err := listenUnixgram(path)
+	must(t, err)
+	defer service.Close()
+	policy := p.policy()
+	policy.Write = append(policy.Write, path)
+	r := p.do(t, confiner(t, policy, missing{}), []string{probeVar + "=dgram-permitted", "PROBE_OUTSIDE=" + p.outside}, exe)
+	if r.err != nil {
+		t.Fatal(r.err, r.out, r.domain.Refusals())
+	}
+	_ = service.SetReadDeadline(time.Now().Add(patience))
+	b := make([]byte, 99)
+	for _, want := range []string{"sent", "connected"} {
+		if n, err := service.Read(b); err != nil || string(b[:n]) != want {
+			t.Errorf("the service hears %q, not %q: %v", b[:n], want, err)
+		}
+	}
+}
+
+// sendPermitted sends to PROBE_OUTSIDE/service, with an address and without.
+func sendPermitted() error {
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	if err := unix.Sendto(s, []byte("sent"), 0, &unix.SockaddrUnix{Name: outside("service")}); err != nil {
+		return err
+	}
+	return connectAndWrite(s, outside("service"), "connected")
 }

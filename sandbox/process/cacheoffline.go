@@ -25,6 +25,9 @@ func uniteYarn(cache, home string, set map[string]string) {
 	defer root.Close()
 	if set["XDG_CACHE_HOME"] != "" { // Yarn 1
 		unite(root, "xdg/yarn/v6", filepath.Join(home, ".cache/yarn/v6"))
+		if os.Getuid() == 0 {
+			unite(root, "xdg/yarn/v6", "/usr/local/share/.cache/yarn/v6") // where it puts root's
+		}
 	}
 	if set["YARN_GLOBAL_FOLDER"] != "" {
 		unite(root, "yarn/cache", filepath.Join(home, ".yarn/berry/cache"))
@@ -50,8 +53,9 @@ func unite(root *os.Root, at, have string) {
 		if entry.Type() != fs.ModeSymlink {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(have, entry.Name())); err != nil {
-			_ = root.Remove(filepath.Join(at, entry.Name()))
+		link := filepath.Join(at, entry.Name())
+		if target, err := root.Readlink(link); err == nil && filepath.Dir(target) == have && !exists(target) {
+			_ = root.Remove(link)
 		}
 	}
 	for _, entry := range entries {

@@ -37,6 +37,7 @@ var cacheVars = []struct {
 // host's stays where commands may write there.
 func cacheEnv(cache string, env []string, cfg Config) []string {
 	set := map[string]string{}
+	mendCache(cache)
 	for _, v := range cacheVars {
 		if v.downloads && cfg.Network.Closed() || writableValue(env, v.name, cfg) {
 			continue
@@ -52,6 +53,21 @@ func cacheEnv(cache string, env []string, cfg Config) []string {
 	}
 	uniteYarn(cache, home, set)
 	return mergeEnv(env, set)
+}
+
+// mendCache removes what stands in the place of a tool's directory and is none: the tool
+// would fail until somebody clears the cache.
+func mendCache(cache string) {
+	root, err := os.OpenRoot(cache)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, v := range cacheVars {
+		if info, err := root.Lstat(v.dir); err == nil && !info.IsDir() {
+			_ = root.Remove(v.dir)
+		}
+	}
 }
 
 func writableValue(env []string, name string, cfg Config) bool {

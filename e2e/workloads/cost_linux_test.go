@@ -21,7 +21,7 @@ const (
 
 // rounds is how often each is run everywhere, one after the other in each round, so that
 // what else the machine does meets all of them.
-const rounds = 7
+const rounds = 5
 
 // A job is work that people wait for, in a directory of its own.
 type job struct {
@@ -41,14 +41,14 @@ var jobs = []job{
 		line: "cd self && echo \"// $(date +%N)\" >> tools/tool.go && go vet ./tools/..."},
 	{name: "`npm ci --offline` of jest, eslint and typescript", setup: "echo '{}' > package.json && npm install --no-audit --no-fund --silent jest@29 eslint@9 typescript@5",
 		line: "rm -rf node_modules && npm ci --offline --no-audit --no-fund --silent"},
-	{name: "git in 20,000 files: add, commit, status, checkout", setup: "git init -q r && cd r && for d in $(seq 200); do mkdir d$d; for f in $(seq 100); do echo $d $f > d$d/f$f; done; done && git add . && git commit -qm first",
+	{name: "git in 5,000 files: add, commit, status, checkout", setup: "git init -q r && cd r && for d in $(seq 50); do mkdir d$d; for f in $(seq 100); do echo $d $f > d$d/f$f; done; done && git add . && git commit -qm first",
 		line: "cd r && date +%N > new && git add . && git commit -qm next && git status --porcelain && git rm -rq d1 && git reset -q --hard && git log --stat -1 > /dev/null"},
-	{name: "`make -j2` of 60 C files", setup: "for i in $(seq 60); do printf '#include <stdio.h>\\n#include <stdlib.h>\\n#include <string.h>\\nint f%d(int n) { return printf(\"%%d\", n); }\\n' $i > f$i.c; done && printf 'all: $(patsubst %%.c,%%.o,$(wildcard *.c))\\n' > Makefile",
+	{name: "`make -j2` of 40 C files", setup: "for i in $(seq 40); do printf '#include <stdio.h>\\n#include <stdlib.h>\\n#include <string.h>\\nint f%d(int n) { return printf(\"%%d\", n); }\\n' $i > f$i.c; done && printf 'all: $(patsubst %%.c,%%.o,$(wildcard *.c))\\n' > Makefile",
 		line: "rm -f *.o && make -s -j2 CFLAGS=-O1"},
-	{name: "pytest-like: 40 Python test files, a process each", setup: "for i in $(seq 40); do printf 'import json, subprocess, tempfile, unittest\\nclass A(unittest.TestCase):\\n    def test_a(self):\\n        with tempfile.TemporaryFile() as f: f.write(json.dumps([1]).encode())\\n' > test_$i.py; done",
+	{name: "20 files of Python tests, a process each", setup: "for i in $(seq 20); do printf 'import json, subprocess, tempfile, unittest\\nclass A(unittest.TestCase):\\n    def test_a(self):\\n        with tempfile.TemporaryFile() as f: f.write(json.dumps([1]).encode())\\n' > test_$i.py; done",
 		line: "for t in test_*.py; do python3 -m unittest -q $t 2> /dev/null; done"},
 	{name: "500 processes, one after another", setup: "true", line: "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"},
-	{name: "`grep -r` and `cp -r` in 20,000 files", setup: "mkdir a && for d in $(seq 200); do mkdir a/$d; for f in $(seq 100); do echo needle$f > a/$d/$f; done; done",
+	{name: "`grep -r` and `cp -r` in 5,000 files", setup: "mkdir a && for d in $(seq 50); do mkdir a/$d; for f in $(seq 100); do echo needle$f > a/$d/$f; done; done",
 		line: "grep -rl needle77 a > /dev/null && rm -rf b && cp -r a b"},
 }
 

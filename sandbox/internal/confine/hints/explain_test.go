@@ -206,6 +206,7 @@ func TestComplaints(t *testing.T) {
 		"one\ncat: /etc/shadow: Permission denied\n":                                             "cat: /etc/shadow: Permission denied",
 		"npm error request to https://r/ failed, reason: getaddrinfo EAI_AGAIN r\n":              "npm error request to https://r/ failed, reason: getaddrinfo EAI_AGAIN r",
 		" ERR_PNPM_META_FETCH_FAIL  GET https://r/a: failed, reason: getaddrinfo EAI_AGAIN r\n":  " ERR_PNPM_META_FETCH_FAIL  GET https://r/a: failed, reason: getaddrinfo EAI_AGAIN r",
+		"ERROR: No matching distribution found for requests\n":                                   "ERROR: No matching distribution found for requests",
 		"➤ YN0001: │ RequestError: getaddrinfo EAI_AGAIN r\n":                                    "➤ YN0001: │ RequestError: getaddrinfo EAI_AGAIN r",
 		"\u2009EAI_AGAIN\u2009 request to https://r/a failed, reason: getaddrinfo EAI_AGAIN r\n": "\u2009EAI_AGAIN\u2009 request to https://r/a failed, reason: getaddrinfo EAI_AGAIN r",
 		"curl: (6) Could not resolve host: example.org":                                          "curl: (6) Could not resolve host: example.org",

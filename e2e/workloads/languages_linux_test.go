@@ -28,8 +28,8 @@ var languages = []section{
 		}, {
 			name: "go get, go mod download", needs: []string{"go"},
 			files: map[string]string{"go.mod": "module example.org/a\n"},
-			calls: []string{"go get rsc.io/quote@v1.5.2"},
-			says:  noNetwork,
+			calls: []string{patiently + "go get rsc.io/quote@v1.5.2" + gaveUp}, shows: byItself,
+			says: noNetwork,
 		},
 	}},
 	{"JavaScript", []row{
@@ -42,8 +42,8 @@ var languages = []section{
 		}, {
 			name: "npm ci", needs: []string{"npm"},
 			files: map[string]string{"lock.js": npmLock, "left.tgz": "not in any cache"}, before: "node lock.js",
-			calls: []string{"npm ci"},
-			says:  noNetwork,
+			calls: []string{patiently + "npm ci" + gaveUp}, shows: byItself,
+			says: noNetwork,
 		}, {
 			name: "npm ci, where a pipe hides its exit code", needs: []string{"npm"},
 			files: map[string]string{"lock.js": npmLock, "left.tgz": "not in any cache"}, before: "node lock.js",
@@ -51,13 +51,46 @@ var languages = []section{
 			says:  noNetwork,
 		}, {
 			name: "npx of a package that is not there", needs: []string{"npx"},
-			calls: []string{"npx -y perstack-never-published"},
-			says:  noNetwork,
+			calls: []string{patiently + "npx -y perstack-never-published" + gaveUp}, shows: byItself,
+			says: noNetwork,
 		}, {
 			name: "npm install -g", needs: []string{"npm"},
 			files: map[string]string{"package/package.json": `{"name": "left", "version": "1.0.0"}`},
 			calls: []string{"npm install -g --offline ./package"},
 			says:  writeOf(".../left", "..."),
+		}, {
+			name: "yarn 1: install --offline with what yarn downloaded before", needs: []string{"npm"}, alone: true, slow: true,
+			before: installed("yarn@1") + "mkdir p && cd p && echo '{\"license\": \"MIT\"}' > package.json && ../tool/node_modules/.bin/yarn --silent add left-pad && rm -r node_modules",
+			calls:  []string{"cd p && ../tool/node_modules/.bin/yarn install --offline --frozen-lockfile && node -p 'require(\"left-pad\")(41, 3)'"},
+			shows:  " 41\n",
+		}, {
+			name: "yarn 1: add", needs: []string{"npm"}, slow: true,
+			files: map[string]string{"p/package.json": `{"license": "MIT"}`}, before: installed("yarn@1") + "true",
+			calls: []string{"cd p && " + patiently + "../tool/node_modules/.bin/yarn add is-even" + gaveUp}, shows: byItself,
+			says: noNetwork,
+		}, {
+			name: "yarn 4: install from the project's own cache, and with what yarn downloaded before", needs: []string{"npm"}, alone: true, slow: true,
+			files: map[string]string{
+				"own/package.json": leftPad, "own/.yarnrc.yml": "enableGlobalCache: false\nnodeLinker: node-modules\n", "own/yarn.lock": "",
+				"all/package.json": leftPad, "all/.yarnrc.yml": "nodeLinker: node-modules\n", "all/yarn.lock": "",
+			},
+			before: installed("@yarnpkg/cli-dist@4") + "for p in own all; do (cd $p && node " + yarn4 + " install && rm -r node_modules); done",
+			calls:  []string{"for p in own all; do (cd $p && node " + yarn4 + " install --immutable && node -p 'require(\"left-pad\")(41, 3)'); done"},
+			shows:  " 41\n",
+		}, {
+			name: "yarn 4: add", needs: []string{"npm"}, slow: true,
+			files: map[string]string{"p/package.json": `{}`, "p/yarn.lock": ""}, before: installed("@yarnpkg/cli-dist@4") + "true",
+			calls: []string{"cd p && " + patiently + "node " + yarn4 + " add is-even" + gaveUp}, shows: byItself,
+			says: noNetwork,
+		}, {
+			name: "pnpm 10 and 12: install --offline with what pnpm downloaded before", needs: []string{"npm"}, alone: true, slow: true,
+			before: pnpms + "for p in $(cat versions); do mkdir p$p && (cd p$p && echo {} > package.json && ../$p/node_modules/.bin/pnpm add left-pad && rm -r node_modules); done",
+			calls:  []string{"for p in $(cat versions); do (cd p$p && ../$p/node_modules/.bin/pnpm install --offline --frozen-lockfile && node -p 'require(\"left-pad\")(41, 3)'); done"},
+			shows:  " 41\n",
+		}, {
+			name: "pnpm 10 and 12: add", needs: []string{"npm"}, slow: true, before: pnpms + "true",
+			calls: []string{"mkdir p && cd p && echo {} > package.json; for p in $(cat ../versions); do " + patiently + "../$p/node_modules/.bin/pnpm add is-even" + gaveUp + " || exit 1; done"}, shows: byItself,
+			says: noNetwork,
 		}, {
 			name: "npm test, node --test", needs: []string{"npm"},
 			files: map[string]string{"package.json": `{"scripts": {"test": "node --test"}}`, "a.test.js": "require('node:test')('it holds', () => {})\n"},
@@ -99,8 +132,8 @@ var languages = []section{
 			shows: "OK\n",
 		}, {
 			name: "pip install from the index", needs: []string{"python3", "pip3"},
-			calls: []string{"python3 -m pip install --target there requests"},
-			says:  noNetwork,
+			calls: []string{patiently + "python3 -m pip install --target there requests" + gaveUp}, shows: byItself,
+			says: noNetwork,
 		}, {
 			name: "packages of pip install --user", needs: []string{"python3"}, alone: true,
 			before: `d=$(python3 -c 'import site; print(site.getusersitepackages())') && mkdir -p "$d" && echo 'x = 41' > "$d/ofuser.py"`,
@@ -133,10 +166,19 @@ var languages = []section{
 			calls: []string{"cargo new -q hello && cd hello && cargo test -q && cargo run -q"},
 			shows: "Hello, world!\n",
 		}, {
+			name: "cargo build --offline with what cargo downloaded before", needs: []string{"cargo", "git"}, alone: true,
+			files: map[string]string{
+				"dep/Cargo.toml": "[package]\nname = \"dep\"\nversion = \"1.0.0\"\n", "dep/src/lib.rs": "pub const DEP: u8 = 41;\n",
+				"a/Cargo.toml": "[package]\nname = \"a\"\nversion = \"1.0.0\"\n", "a/src/main.rs": "fn main() { println!(\"{}\", dep::DEP) }\n",
+			},
+			before: "(cd dep && git init -q . && git add . && git commit -qm first) && cd a && printf '[dependencies]\\ndep = { git = \"file://%s/../dep\" }\\n' $PWD >> Cargo.toml && cargo fetch && rm -rf ../dep",
+			calls:  []string{"cd a && cargo run -q --offline"},
+			shows:  "41\n",
+		}, {
 			name: "cargo add", needs: []string{"cargo"},
 			files: map[string]string{"Cargo.toml": "[package]\nname = \"a\"\nversion = \"1.0.0\"\n", "src/lib.rs": ""},
-			calls: []string{"cargo add serde"},
-			says:  noNetwork,
+			calls: []string{patiently + "cargo add serde" + gaveUp}, shows: byItself,
+			says: noNetwork,
 		}, {
 			name: "javac and java: temporary files, user.home, an HTTP server", needs: []string{"javac", "java"}, slow: true,
 			files: map[string]string{"A.java": java},
@@ -163,6 +205,17 @@ var languages = []section{
 		},
 	}},
 }
+
+// installed has npm install a package manager from the registry in the directory tool.
+func installed(name string) string {
+	return "npm install --no-audit --no-fund --silent --prefix tool " + name + " && "
+}
+
+const (
+	leftPad = `{"dependencies": {"left-pad": "1.3.0"}}`
+	yarn4   = "../tool/node_modules/@yarnpkg/cli-dist/bin/yarn.js"
+	pnpms   = "for p in 10 12; do npm install --no-audit --no-fund --silent --prefix $p pnpm@$p && $p/node_modules/.bin/pnpm --version && echo $p >> versions; done && "
+)
 
 // goProxy makes the directory proxy hold the module example.org/dep.
 const goProxy = `import os, zipfile

@@ -31,7 +31,7 @@ type row struct {
 	env       []string // of a server of its own
 
 	open     bool              // refused: works where nothing confines commands
-	shows    string            // works: what the last call prints
+	shows    string            // works: what the last call prints; refused: what it prints all the same
 	says     string            // refused: the sentence of the answer
 	saysOnly map[string]string // ... where that depends on the mechanism
 	note     string            // for the document
@@ -68,6 +68,13 @@ const (
 	mayWrite   = " (outside the workspace; ask the user to add --allow-write %s to the arguments of perstack-base)"
 	becomeUser = blocked + "become another user"
 	namespaces = blocked + "create namespaces"
+)
+
+// A tool that would try for a minute what cannot come is ended, and says so.
+const (
+	patiently = "timeout 30 "
+	gaveUp    = " || test $? != 124 && echo gave up by itself"
+	byItself  = "gave up by itself\n"
 )
 
 func readOf(path string) string { return blocked + "read " + path + fmt.Sprintf(mayRead, path) }

@@ -163,6 +163,17 @@ func (s *site) environment(more []string) []string {
 		"LANG=C.UTF-8", "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false"}, more...)
 }
 
+// certificates are the variables by which this machine has its tools trust what stands
+// between them and a registry.
+func certificates() (set []string) {
+	for _, name := range []string{"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "GOPROXY", "GOSUMDB"} {
+		if value := os.Getenv(name); value != "" {
+			set = append(set, name+"="+value)
+		}
+	}
+	return set
+}
+
 // command prepares a program that the person starts.
 func (s *site) command(ctx context.Context, dir string, env []string, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -186,7 +197,7 @@ func (s *site) prepare(t *testing.T, r row) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), callDeadline)
 	defer cancel()
-	cmd := s.command(ctx, dir, s.environment([]string{"OUTSIDE=" + s.outside(), "PORT=" + s.port}), "sh", "-ec", r.before)
+	cmd := s.command(ctx, dir, s.environment(append(certificates(), "OUTSIDE="+s.outside(), "PORT="+s.port)), "sh", "-ec", r.before)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("preparing it outside fails: %v\n%s", err, out)
 	}

@@ -219,6 +219,8 @@ func (s *site) verdict(r row, answers []answer) string {
 		return fmt.Sprintf("it does not show %q: %v", r.shows, last)
 	case want != "" && !slices.ContainsFunc(hints, func(hint string) bool { return matches(hint, want) }):
 		return fmt.Sprintf("nothing says %q: %v", want, last)
+	case want != "" && !r.open && !strings.Contains(last.Output+last.Stdout, r.shows):
+		return fmt.Sprintf("it does not show %q: %v", r.shows, last)
 	}
 	return ""
 }

@@ -36,7 +36,9 @@ func (c *Commands) equip(d *private.Dir, env []string) []string {
 	env = environ.Merge(env, set)
 	if cache := c.cache(); cache != nil {
 		d.Cache = cache.Dir()
-		env = environ.ForCache(cache.Dir(), env, c.cfg.host())
+		host := c.cfg.host()
+		host.Reach = c.confinement.policy().Reach
+		env = environ.ForCache(cache.Dir(), env, host)
 	}
 	return environ.Merge(env, c.cargoHome(d, home, env))
 }

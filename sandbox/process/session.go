@@ -173,10 +173,11 @@ func (s *session) private(env []string, home bool) []string {
 	return environ.Merge(env, set)
 }
 
-// privateTerminals has tmux and screen keep their sockets in TMPDIR, and forget those
-// of the user's own, in which the server may have been started: both are out of reach.
+// privateTerminals has tmux and screen keep their sockets in TMPDIR, and others what the
+// XDG standard has for it, and forget those of the user's own, in which the server may have
+// been started: both are out of reach.
 func (s *session) privateTerminals(env []string, set map[string]string) []string {
-	set["TMUX_TMPDIR"], set["SCREENDIR"] = s.tmp, s.tmp
+	set["TMUX_TMPDIR"], set["SCREENDIR"], set["XDG_RUNTIME_DIR"] = s.tmp, s.tmp, s.tmp
 	return environ.Drop(env, []string{"TMUX", "TMUX_PANE", "STY"})
 }
 

@@ -37,6 +37,7 @@ const (
 	cacheLock     = "cache.lock"      // its age is that of the last use
 	cacheOwner    = "cache.workspace" // holds the path of the workspace
 	cacheOversize = "cache.oversize"  // there: to be cleared before the next use
+	cacheIdentity = "cache.identity"  // tells the workspace from another directory that was at its path
 	cacheSwept    = "caches.swept"    // beside all workspaces: its age is that of the last look
 )
 
@@ -58,11 +59,26 @@ func OpenCache(trees *Workdirs) (*Cache, error) {
 	return &Cache{dir: filepath.Join(top.Name(), cacheName), lock: lock}, nil
 }
 
-// beginCache clears a cache that has become too large, and marks it as used.
+// beginCache clears a cache that has become too large, or was another workspace's, and
+// marks it as used.
 func beginCache(top *os.Root, lock *os.File, workspace string) error {
-	if _, err := top.Lstat(cacheOversize); err == nil && disk.LockFile(lock, true) {
+	identity := disk.BornAs(workspace)
+	was, err := top.ReadFile(cacheIdentity)
+	others := err == nil && string(was) != identity
+	if info, err := top.Lstat(cacheName); err == nil && !info.IsDir() {
+		others = true // nothing of ours
+	}
+	_, err = top.Lstat(cacheOversize)
+	switch {
+	case err != nil && !others:
+	case disk.LockFile(lock, true):
 		_ = disk.RemoveAll(top, cacheName)
 		_ = top.Remove(cacheOversize)
+	case others: // whose server is running
+		return ErrCacheInUse
+	}
+	if err := top.WriteFile(cacheIdentity, []byte(identity), 0o600); err != nil {
+		return err
 	}
 	disk.LockFile(lock, false) // where it fails, files cannot be locked here: then nothing is swept either
 	now := time.Now()

@@ -4,7 +4,6 @@ package broker
 
 import (
 	"encoding/binary"
-	"math"
 	"net/netip"
 	"time"
 
@@ -22,6 +21,8 @@ func (q *Question) connectLookup(l *lookup) Answer {
 		return Fail(e)
 	case l.stream:
 		return Fail(unix.EISCONN)
+	case l.domain == unix.AF_UNIX:
+		return q.connectUnixDatagram(l, raw)
 	case family == unix.AF_UNSPEC:
 		l.connect(nil, netip.AddrPort{}, q.rest)
 		return Answer{}
@@ -98,6 +99,9 @@ func (q *Question) bindLookup(l *lookup) Answer {
 	if e != 0 {
 		return Fail(e)
 	}
+	if l.domain == unix.AF_UNIX {
+		return q.bindUnixDatagram(l, raw)
+	}
 	to, ok := ParseInet(raw)
 	if !ok || l.stream {
 		return Fail(unix.EINVAL)
@@ -137,9 +141,12 @@ func (q *Question) bindAny(l *lookup) unix.Errno {
 
 // send sends for the asker, from our own copy of what it has and of the address; without
 // one, to whom the socket is connected.
-func (q *Question) send(l *lookup, data, raw []byte) unix.Errno {
+func (q *Question) send(l *lookup, data, raw []byte, flags int) unix.Errno {
 	if len(data) > MaxUDP {
 		return unix.EMSGSIZE
+	}
+	if l.domain == unix.AF_UNIX {
+		return q.sendUnixDatagram(l, data, raw, flags)
 	}
 	if raw == nil {
 		if raw = l.asked(); raw == nil {
@@ -193,7 +200,7 @@ func (q *Question) sendTo() Answer {
 	}
 	data, e := q.gather(envelope{data: []piece{{q.args[1], q.args[2]}}})
 	if e == 0 {
-		e = q.send(l, data, raw)
+		e = q.send(l, data, raw, q.Arg(3))
 	}
 	return Answer{val: int64(len(data)), err: e}
 }
@@ -205,7 +212,7 @@ func (q *Question) sendMessage() Answer {
 	if l == nil || l.stream {
 		return Answer{Run: true}
 	}
-	n, e := q.sendEnvelope(l, q.args[1])
+	n, e := q.sendEnvelope(l, q.args[1], q.Arg(2))
 	return Answer{val: int64(n), err: e}
 }
 
@@ -217,7 +224,7 @@ func (q *Question) sendMessages() Answer {
 	var sent uint64
 	for ; sent < min(q.args[2]&0xffffffff, maxMessages); sent++ {
 		at := q.args[1] + sent*messagesStep
-		n, e := q.sendEnvelope(l, at)
+		n, e := q.sendEnvelope(l, at, q.Arg(3))
 		if e != 0 {
 			if sent == 0 {
 				return Fail(e)
@@ -231,10 +238,13 @@ func (q *Question) sendMessages() Answer {
 	return Answer{val: int64(sent)}
 }
 
-func (q *Question) sendEnvelope(l *lookup, at uint64) (n int, e unix.Errno) {
+func (q *Question) sendEnvelope(l *lookup, at uint64, flags int) (n int, e unix.Errno) {
 	env, e := q.envelopeAt(at)
 	if e != 0 {
 		return 0, e
+	}
+	if l.domain == unix.AF_UNIX && env.control > 0 {
+		return 0, q.refuse(unix.EOPNOTSUPP, "pass descriptors or credentials by a Unix datagram socket", hints.PermitNamespacesFlag).err
 	}
 	var raw []byte
 	if env.name != 0 && env.room > 0 {
@@ -246,7 +256,7 @@ func (q *Question) sendEnvelope(l *lookup, at uint64) (n int, e unix.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	return len(data), q.send(l, data, raw)
+	return len(data), q.send(l, data, raw, flags)
 }
 
 // receiveFrom comes here with room for an address.
@@ -358,7 +368,7 @@ func (q *Question) receive(l *lookup, env envelope, flags int, wait bool) (got r
 		if left -= time.Since(began); left <= 0 {
 			return got, e
 		}
-		if e := q.awaitDatagram(l, left); e != 0 {
+		if e := q.awaitDatagram(l.arrived, left); e != 0 {
 			return got, e
 		}
 	}
@@ -377,19 +387,11 @@ func (q *Question) receiveNow(l *lookup, buf []byte, flags int, got *received) (
 		*got = received{size: size, data: buf[:min(size, len(buf))], from: from}
 		return 0, 0
 	}
-	state, err2 := unix.FcntlInt(uintptr(end), unix.F_GETFL, 0)
-	if err2 != nil || state&unix.O_NONBLOCK != 0 || flags&unix.MSG_DONTWAIT != 0 {
-		return 0, failed(err).err
-	}
-	limit = math.MaxInt64
-	if own, err := unix.GetsockoptTimeval(end, unix.SOL_SOCKET, unix.SO_RCVTIMEO); err == nil && own.Nano() > 0 {
-		limit = time.Duration(own.Nano())
-	}
-	return limit, failed(err).err
+	return waitsFor(end, flags, unix.SO_RCVTIMEO), failed(err).err
 }
 
-// awaitDatagram waits a moment for one, without a descriptor.
-func (q *Question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
+// awaitDatagram waits a moment for one, or for room for one, without a descriptor.
+func (q *Question) awaitDatagram(arrived <-chan struct{}, left time.Duration) unix.Errno {
 	if e := q.interruption(); e != 0 {
 		return e
 	}
@@ -399,7 +401,7 @@ func (q *Question) awaitDatagram(l *lookup, left time.Duration) unix.Errno {
 		defer func() { <-c.Receives }()
 		q.rest(func() {
 			select {
-			case <-l.arrived:
+			case <-arrived:
 			case <-time.After(min(left, lookAgain)):
 			}
 		})

@@ -153,6 +153,7 @@ func (ls *Lookups) release(l *lookup) {
 		l.dequeue()
 	}
 	l.over = true
+	ls.releaseUnix(l)
 	if l.end >= 0 {
 		unix.Close(l.end)
 		l.end = -1

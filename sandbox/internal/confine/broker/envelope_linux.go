@@ -15,6 +15,8 @@ type envelope struct {
 	name uint64 // of the address, 0 for none
 	room uint32 // for it
 	data []piece
+
+	control uint64 // bytes that are not of the message: descriptors, credentials
 }
 
 type piece struct{ at, size uint64 }
@@ -34,7 +36,7 @@ func (q *Question) envelopeAt(at uint64) (e envelope, errno unix.Errno) {
 		return e, unix.EFAULT
 	}
 	word := func(i int) uint64 { return binary.NativeEndian.Uint64(head[i:]) }
-	e.head, e.name, e.room = at, word(0), binary.NativeEndian.Uint32(head[8:])
+	e.head, e.name, e.room, e.control = at, word(0), binary.NativeEndian.Uint32(head[8:]), word(40)
 	if int32(e.room) < 0 {
 		return e, unix.EINVAL
 	}

@@ -78,14 +78,26 @@ func (q *Question) lookupEnd(kind, domain int, server []byte) (theirs int, l *lo
 // programs that know only those stop at another family.
 func (q *Question) ownName() Answer {
 	if l := q.lookupOf(q.Arg(0)); l != nil {
-		return q.named(InetAddress(l.domain, l.name()))
+		return q.named(l.ownAddress())
 	}
 	q.bindAtLast()
 	return Answer{Run: true}
 }
 
+// ownAddress is name as the command's kind of socket has it.
+func (l *lookup) ownAddress() []byte {
+	if l.domain == unix.AF_UNIX {
+		own, _ := l.unixNames()
+		return own
+	}
+	return InetAddress(l.domain, l.name())
+}
+
 func (q *Question) peerName() Answer {
 	if l := q.lookupOf(q.Arg(0)); l != nil {
+		if _, peer := l.unixNames(); peer != nil {
+			return q.named(peer)
+		}
 		if peer := l.connected(); peer.IsValid() {
 			return q.named(InetAddress(l.domain, peer))
 		}

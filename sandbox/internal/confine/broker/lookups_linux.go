@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
@@ -50,6 +51,7 @@ type Lookups struct {
 	mu    sync.Mutex
 	byIno map[uint64]*lookup // by the inode of the commands' end
 	Ports map[uint16][]*lookup
+	Files map[policy.FileID]*lookup // the names of Unix sockets
 }
 
 // A Budget is of the descriptors that sockets for names take, for all sessions.
@@ -110,11 +112,13 @@ type lookup struct {
 	pumping bool
 	from    []byte // the sender of what the command receives next
 	end     int    // the command's end, where it cannot be had from the command; else -1
+	place   unixPlace
 	over    bool
 }
 
 func newLookups(g Gate, s Seats) *Lookups {
-	ls := &Lookups{gate: g, seats: s, Budget: lookupBudget(), busy: make(chan struct{}, maxAnswers), byIno: map[uint64]*lookup{}, Ports: map[uint16][]*lookup{}}
+	ls := &Lookups{gate: g, seats: s, Budget: lookupBudget(), busy: make(chan struct{}, maxAnswers), byIno: map[uint64]*lookup{}, Ports: map[uint16][]*lookup{},
+		Files: map[policy.FileID]*lookup{}}
 	ls.ctx, ls.end = context.WithCancel(context.Background())
 	return ls
 }
@@ -139,7 +143,7 @@ func (ls *Lookups) open(kind, domain int, server []byte) (theirs int, l *lookup,
 		buffer = ownBuffer
 	}
 	_ = unix.SetsockoptInt(ours, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer)
-	l = &lookup{of: ls, ino: st.Ino, stream: stream, domain: domain, server: server, end: -1,
+	l = &lookup{of: ls, ino: st.Ino, stream: stream, domain: domain, server: server, end: -1, place: unixPlace{outward: -1},
 		arrived: make(chan struct{}, 1), file: os.NewFile(uintptr(ours), "lookup")}
 	l.conn, _ = l.file.SyscallConn() // fails for closed files only
 	ls.mu.Lock()
@@ -238,13 +242,18 @@ func (ls *Lookups) close() {
 // to be read first: rest waits without a seat, as reading takes one.
 func (l *lookup) connect(server []byte, peer netip.AddrPort, rest func(func())) {
 	if l.asked() != nil || l.connected().IsValid() {
-		for until := time.Now().Add(time.Second); l.unread() && time.Now().Before(until); {
-			rest(func() { time.Sleep(time.Millisecond) })
-		}
+		l.settle(rest)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.server, l.peer = server, peer
+}
+
+// settle waits a moment for what the command has sent to be read.
+func (l *lookup) settle(rest func(func())) {
+	for until := time.Now().Add(time.Second); l.unread() && time.Now().Before(until); {
+		rest(func() { time.Sleep(time.Millisecond) })
+	}
 }
 
 // unread reports whether the command has sent what was not yet looked at.
@@ -316,7 +325,9 @@ func (l *lookup) serveDatagrams() {
 			l.routing.Store(false)
 			continue
 		}
-		if server := l.asked(); server != nil {
+		if l.domain == unix.AF_UNIX {
+			l.forwardUnix(bytes.Clone(buf[:n]))
+		} else if server := l.asked(); server != nil {
 			l.of.busy <- struct{}{}
 			l.answerLater(bytes.Clone(buf[:n]), server)
 		} else if to := l.connected(); to.IsValid() {

@@ -26,10 +26,16 @@ func (q *Question) socket() Answer {
 		(domain == unix.AF_INET || domain == unix.AF_INET6) && (proto == 0 || proto == unix.IPPROTO_UDP) {
 		return q.openLookup(domain, q.Arg(1))
 	}
+	if kind == unix.SOCK_DGRAM && domain == unix.AF_UNIX && !network && (proto == 0 || proto == unix.AF_UNIX) {
+		return q.openLookup(domain, q.Arg(1))
+	}
 	if !admitsSocket(domain, kind, proto, network) {
 		permit := q.permitNetwork()
 		if network || kind == unix.SOCK_RAW || domain != unix.AF_INET && domain != unix.AF_INET6 {
 			permit = ""
+		}
+		if domain == unix.AF_UNIX {
+			permit = hints.PermitNamespacesFlag
 		}
 		return q.refuse(unix.EACCES, "open "+socketName(domain, kind, proto), permit)
 	}

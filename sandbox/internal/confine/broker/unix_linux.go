@@ -48,17 +48,27 @@ func (q *Question) connectUnix(sock int, raw []byte) Answer {
 		return q.refuse(unix.ECONNREFUSED, "connect to the abstract socket @"+string(name[1:]), "")
 	}
 	target := q.opened(q.openPath(unix.AT_FDCWD, cString(name), true))
-	if target.e == 0 && servers.isFile(target.fd) {
-		unix.Close(target.fd)
-		return q.refuse(unix.EACCES, "connect to "+target.path+", where the server that runs the commands listens", "")
+	if target.e != 0 {
+		return Fail(target.e)
 	}
-	if target.e == 0 && onReadOnly(target.fd) { // whoever made it is not of the session
+	if a := q.outOfReach(target, "connect to"); a.err != 0 {
 		unix.Close(target.fd)
-		return q.refuse(unix.EACCES, "connect to "+target.path, "--allow-write "+target.path)
+		return a
 	}
 	return q.change(target, "connect to", func() error {
 		return q.rawConnect(sock, unixAddress(kernel.FdPath(target.fd)))
 	})
+}
+
+// outOfReach refuses what an opened socket's place forbids.
+func (q *Question) outOfReach(target object, verb string) Answer {
+	switch {
+	case servers.isFile(target.fd):
+		return q.refuse(unix.EACCES, verb+" "+target.path+", where the server that runs the commands listens", "")
+	case onReadOnly(target.fd), !q.broker.session.writable(target.path): // whoever made it is not of the session
+		return q.refuse(unix.EACCES, verb+" "+target.path, "--allow-write "+target.path)
+	}
+	return Answer{}
 }
 
 // onReadOnly reports whether a file is where nobody who sees it there can write.

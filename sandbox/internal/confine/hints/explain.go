@@ -223,7 +223,7 @@ var (
 		`(?:"?([0-9a-z][0-9a-z.:_-]*)"?\)?,? port (\d{1,5})\b|\[([0-9a-f.:]+)\]:(\d{1,5})\b|([0-9a-z][0-9a-z._-]*):(\d{1,5})(?::? |:?$))`)
 	notListening = regexp.MustCompile(`(?i)(?:127\.0\.0\.1|localhost|::1)\]?\)?(?::|,? port )(\d+)\b.*(?:refused|couldn't connect)|ECONNREFUSED (?:127\.0\.0\.1|::1):(\d+)`)
 	// A line of an error, which begins with who says it and ends with why.
-	complaint = regexp.MustCompile(`(?m)^(npm (error|ERR!) |;; |[\w.+/-]+: ).*(?i:permission denied|no such file or directory|does not exist|read-only file system|network (?:is )?unreachable\.?|connection refused|couldn't connect to server|could not resolve host.*|EAI_AGAIN.*)$`)
+	complaint = regexp.MustCompile(`(?m)^(npm (error|ERR!) |\pZ?(?:ERR_PNPM_\w+|EAI_AGAIN)\pZ+|➤ YN\d+: |;; |[\w.+/-]+: ).*(?i:permission denied|no such file or directory|does not exist|read-only file system|network (?:is )?unreachable\.?|connection refused|couldn't connect to server|could not resolve host.*|EAI_AGAIN.*|no matching distribution found.*)$`)
 	// Quoted names first, as they may hold blanks (the quote in "can't" opens
 	// none); then absolute paths, and what stands alone before the last colon.
 	quoted   = regexp.MustCompile("(?:^|[^\\pL]|\\bb)['\"`‘“]([^'\"`’”]+)['\"`’”]")

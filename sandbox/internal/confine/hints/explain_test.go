@@ -203,12 +203,16 @@ func TestBrowserHint(t *testing.T) {
 // TestComplaints: what programs say through a pipe is heard, what they print is not.
 func TestComplaints(t *testing.T) {
 	for stdout, want := range map[string]string{
-		"one\ncat: /etc/shadow: Permission denied\n":                                "cat: /etc/shadow: Permission denied",
-		"npm error request to https://r/ failed, reason: getaddrinfo EAI_AGAIN r\n": "npm error request to https://r/ failed, reason: getaddrinfo EAI_AGAIN r",
-		"curl: (6) Could not resolve host: example.org":                             "curl: (6) Could not resolve host: example.org",
-		"Where it says \"cat: /etc/shadow: Permission denied\", ask.\n":             "",
-		"- *Permission denied below /tmp*: commands write in the workspace\n":       "",
-		"cat: /etc/shadow: Permission denied\n" + strings.Repeat("a line\n", 1000):  "",
+		"one\ncat: /etc/shadow: Permission denied\n":                                             "cat: /etc/shadow: Permission denied",
+		"npm error request to https://r/ failed, reason: getaddrinfo EAI_AGAIN r\n":              "npm error request to https://r/ failed, reason: getaddrinfo EAI_AGAIN r",
+		" ERR_PNPM_META_FETCH_FAIL  GET https://r/a: failed, reason: getaddrinfo EAI_AGAIN r\n":  " ERR_PNPM_META_FETCH_FAIL  GET https://r/a: failed, reason: getaddrinfo EAI_AGAIN r",
+		"ERROR: No matching distribution found for requests\n":                                   "ERROR: No matching distribution found for requests",
+		"➤ YN0001: │ RequestError: getaddrinfo EAI_AGAIN r\n":                                    "➤ YN0001: │ RequestError: getaddrinfo EAI_AGAIN r",
+		"\u2009EAI_AGAIN\u2009 request to https://r/a failed, reason: getaddrinfo EAI_AGAIN r\n": "\u2009EAI_AGAIN\u2009 request to https://r/a failed, reason: getaddrinfo EAI_AGAIN r",
+		"curl: (6) Could not resolve host: example.org":                                          "curl: (6) Could not resolve host: example.org",
+		"Where it says \"cat: /etc/shadow: Permission denied\", ask.\n":                          "",
+		"- *Permission denied below /tmp*: commands write in the workspace\n":                    "",
+		"cat: /etc/shadow: Permission denied\n" + strings.Repeat("a line\n", 1000):               "",
 	} {
 		if got := Complaints(stdout); got != want {
 			t.Errorf("%.80q: heard %q, not %q", stdout, got, want)

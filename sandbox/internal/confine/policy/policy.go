@@ -111,7 +111,7 @@ var Users = Group{"names of users and groups", []string{"passwd", "group"}}
 
 // home are files and directories of HOME that tools look for and that hold no secret.
 var home = []Group{
-	{"packages downloaded before", []string{"go/pkg/mod", ".npm/_cacache", ".cargo/registry", ".cargo/git"}},
+	{"packages downloaded before", []string{"go/pkg/mod", ".npm/_cacache", ".cache/yarn/v6", ".yarn/berry/cache", ".cache/pnpm", ".local/share/pnpm/store", ".cargo/registry", ".cargo/git"}},
 	{"packages of pip install --user", []string{".local/lib/python3*/site-packages"}},
 	{"Rust's toolchains", []string{".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes"}},
 }

@@ -85,10 +85,13 @@ func NewProbe(canary string, target, family int) *probeRun {
 	r := new(probeRun)
 	r.pin.Pin(r)
 	copy(r.path[:len(r.path)-1], canary)
-	cwd := unix.AT_FDCWD
+	cwd, kind := unix.AT_FDCWD, unix.SOCK_DGRAM
+	if family == unix.AF_UNIX {
+		kind = unix.SOCK_RAW // which the kernel takes for that
+	}
 	r.calls = [4]kernel.Call{
 		{Nr: unix.SYS_OPENAT, Args: [6]uintptr{uintptr(cwd), uintptr(unsafe.Pointer(&r.path[0])), unix.O_RDONLY | unix.O_CLOEXEC}},
-		{Nr: unix.SYS_SOCKET, Args: [6]uintptr{uintptr(family), unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0}},
+		{Nr: unix.SYS_SOCKET, Args: [6]uintptr{uintptr(family), uintptr(kind | unix.SOCK_CLOEXEC), 0}},
 		{Nr: unix.SYS_KILL, Args: [6]uintptr{uintptr(target), 0}},
 		{Nr: unix.SYS_PRCTL, Args: [6]uintptr{unix.PR_GET_SECCOMP}},
 	}

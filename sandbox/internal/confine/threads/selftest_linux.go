@@ -21,10 +21,10 @@ func (c *Confiner) selfTest() selftest.Status {
 	s := selftest.Status{Tier: selftest.Threads, LandlockABI: c.Kernel.Landlock, Broker: c.Kernel.Broker, Injected: c.Kernel.Broker && !c.Kernel.GetFD}
 	canary, cleanup := selftest.Canary(c.Policy)
 	defer cleanup()
-	// What commands get for a UDP socket is none, but they do get it.
+	// What commands get for a datagram socket is none, but they do get it.
 	family, forbidden := unix.AF_INET, "a UDP socket"
 	if c.Lookups != nil {
-		family, forbidden = unix.AF_UNIX, "a Unix datagram socket"
+		family, forbidden = unix.AF_UNIX, "a Unix datagram socket of the machine's"
 	}
 	free, err := selftest.Outside(canary, family)
 	if err != nil {

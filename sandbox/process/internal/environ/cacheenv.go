@@ -20,8 +20,9 @@ var CacheVars = []struct {
 	{"GOCACHE", "go-build", false},
 	{"GOMODCACHE", "go-mod", true},
 	{"npm_config_cache", "npm", true},
-	{"npm_config_store_dir", "pnpm", false},
-	{"YARN_CACHE_FOLDER", "yarn", false},
+	{"npm_config_store_dir", "pnpm", false}, // of pnpm until 10
+	{"pnpm_config_store_dir", "pnpm", false},
+	{"YARN_GLOBAL_FOLDER", "yarn", false}, // of Yarn from 2 on; Yarn 1 keeps its packages below XDG_CACHE_HOME
 	{"BUN_INSTALL_CACHE_DIR", "bun", false},
 	{"DENO_DIR", "deno", false},
 	{"PIP_CACHE_DIR", "pip", false},
@@ -37,6 +38,7 @@ var CacheVars = []struct {
 // host's stays where commands may write there.
 func ForCache(cache string, env []string, h Host) []string {
 	set := map[string]string{}
+	mendCache(cache)
 	for _, v := range CacheVars {
 		if v.downloads && h.Network.Closed() || WritableValue(env, v.Name, h.Writable) {
 			continue
@@ -46,10 +48,27 @@ func ForCache(cache string, env []string, h Host) []string {
 	home, _ := Get(env, "HOME")
 	if h.Network.Closed() {
 		offlineNPM(cache, home, env, set)
+		offlinePNPM(cache, home, env, h, set)
 	} else if _, ours := set["GOMODCACHE"]; ours {
 		goProxy(home, env, set)
 	}
+	uniteYarn(cache, home, set)
 	return Merge(env, set)
+}
+
+// mendCache removes what stands in the place of a tool's directory and is none: the tool
+// would fail until somebody clears the cache.
+func mendCache(cache string) {
+	root, err := os.OpenRoot(cache)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, v := range CacheVars {
+		if info, err := root.Lstat(v.Dir); err == nil && !info.IsDir() {
+			_ = root.Remove(v.Dir)
+		}
+	}
 }
 
 func WritableValue(env []string, name string, writable []string) bool {
@@ -94,15 +113,10 @@ func offlineNPM(cache, home string, env []string, set map[string]string) {
 		return
 	}
 	for _, part := range []string{"content-v2", "index-v5"} {
-		target, link := filepath.Join(have, "_cacache", part), filepath.Join(at, "_cacache", part)
-		if info, err := os.Stat(target); err != nil || !info.IsDir() {
-			continue
+		target := filepath.Join(have, "_cacache", part)
+		if info, err := os.Stat(target); err == nil && info.IsDir() {
+			_ = linkOnce(root, filepath.Join(at, "_cacache", part), target)
 		}
-		if now, err := root.Readlink(link); err == nil && now == target {
-			continue
-		}
-		_ = root.RemoveAll(link)
-		_ = root.Symlink(target, link)
 	}
 	set["npm_config_cache"] = filepath.Join(cache, at)
 }

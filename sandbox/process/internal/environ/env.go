@@ -18,6 +18,10 @@ type Host struct {
 	Pass     []string       // shell patterns of names that are passed on although they look secret
 	Network  network.Access // what of the network commands may use
 	Writable []string       // where commands may write
+
+	// Reach opens a file of the user's, unless commands could put another in its place; nil
+	// opens none. See [policy.Policy.Reach].
+	Reach func(path string) (*os.File, error)
 }
 
 // Filter returns env without the variables that commands do not get.
@@ -56,7 +60,7 @@ var ProxySetting = regexp.MustCompile(`(?im)^[ \t]*["']?(?:http\.)?(?:https?-)?p
 var noNetwork = []string{
 	"npm_config_fetch_retries=0", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false",
 	"PIP_RETRIES=0", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=0", "CARGO_NET_RETRY=0",
-	"YARN_HTTP_RETRY=0", "YARN_ENABLE_TELEMETRY=0", "YARN_NETWORK_TIMEOUT=1000", "COREPACK_ENABLE_NETWORK=0",
+	"pnpm_config_fetch_retries=0", "YARN_HTTP_RETRY=0", "YARN_ENABLE_TELEMETRY=0", "COREPACK_ENABLE_NETWORK=0",
 	"BUNDLE_RETRY=0", "GIT_TERMINAL_PROMPT=0",
 }
 
@@ -64,6 +68,7 @@ var noNetwork = []string{
 // seconds. A try or two more are for what is permitted, and fails for once.
 var fewRetries = []string{
 	"npm_config_fetch_retry_mintimeout=200", "npm_config_fetch_retry_maxtimeout=1000", "npm_config_update_notifier=false",
+	"pnpm_config_fetch_retry_mintimeout=200", "pnpm_config_fetch_retry_maxtimeout=1000",
 	"PIP_RETRIES=2", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=1", "CARGO_NET_RETRY=1",
 	"YARN_HTTP_RETRY=1", "YARN_ENABLE_TELEMETRY=0", "BUNDLE_RETRY=1", "GIT_TERMINAL_PROMPT=0",
 }

@@ -2,10 +2,10 @@ package process
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
-
-	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
@@ -74,6 +74,7 @@ func (a *away) admit(ctx context.Context, s *Shell, c *Command) (b *berth, hint 
 	}
 	starting, started := s.until(ctx)
 	defer started()
+	a.leaveEnded(starting)
 	b = a.berth(starting, Places{c.Read, c.Write})
 	if err := b.await(starting, c.Tail); err != nil {
 		a.leave(b)
@@ -114,6 +115,24 @@ func (a *away) berth(ctx context.Context, needs Places) *berth {
 	}
 	a.berths = append(a.berths, b)
 	return b
+}
+
+// leaveEnded gives up places in containers that ended while no command ran there.
+func (a *away) leaveEnded(ctx context.Context) {
+	a.mu.Lock()
+	berths := slices.Clone(a.berths)
+	a.mu.Unlock()
+	for _, b := range berths {
+		if !b.over() {
+			continue
+		}
+		select {
+		case <-b.ended:
+			a.leave(b)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // leave gives up a place in a container that is over.

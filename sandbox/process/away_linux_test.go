@@ -91,10 +91,14 @@ func runAsEngine(mode string) {
 	if mode == "capless" { // as containers are
 		cmd = exec.Command("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", program, RunnerCommand)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "IMAGE_VARIABLE=of the image"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	_ = cmd.Run()
+	if mode == "far" {
+		_ = actAsFarEngine(cmd)
+	} else {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		_ = cmd.Run()
+	}
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 

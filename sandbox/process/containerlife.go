@@ -119,7 +119,10 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 	}
 	b.process = cmd.Process
 	hangUp := sync.OnceFunc(func() { _ = in.Close() })
-	conn, welcome, err := dialRunner(ctx, out, in, hangUp, f.hello(b), f.c.limits)
+	shortcut, hello := openDirect(b.tree), f.hello(b)
+	defer shortcut.close()
+	shortcut.offer(hello, f.treeAt(b.tree))
+	conn, welcome, err := dialRunner(ctx, out, in, hangUp, shortcut, hello, f.c.limits)
 	if err != nil {
 		hangUp()
 		b.last = b.finish(cmd)

@@ -55,14 +55,19 @@ type remoteCall struct {
 // errSilent: a container does not answer any more.
 var errSilent = fmt.Errorf("it has not answered for %v", remote.Silence)
 
+// writer is how this end writes to a stream.
+func (c *remoteConn) writer(to io.Writer) *remote.Writer {
+	return remote.NewWriter(watchedWriter{to, func() { c.fail(errSilent) }}, remote.MaxFromServer)
+}
+
 // dialRunner says hello and waits for the welcome, for as long as ctx lasts. close
-// must end both streams.
-func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), hello *remote.Hello, limits sandbox.Limits) (*remoteConn, *remote.Welcome, error) {
+// must end both streams; d is a shorter way, or nil.
+func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), d *direct, hello *remote.Hello, limits sandbox.Limits) (*remoteConn, *remote.Welcome, error) {
 	c := &remoteConn{
 		close: close, done: make(chan struct{}),
 		calls: map[uint64]*remoteCall{}, asked: map[uint64]chan *remote.Message{}, bounds: limits,
 	}
-	c.out = remote.NewWriter(watchedWriter{out, func() { c.fail(errSilent) }}, remote.MaxFromServer)
+	c.out = c.writer(out)
 	frames := remote.NewReader(in, remote.MaxFromRunner)
 	type answer struct {
 		m   *remote.Message
@@ -75,6 +80,9 @@ func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), 
 			return
 		}
 		m, err := frames.Read()
+		if err == nil && m.Welcome != nil && m.Welcome.Direct {
+			frames, err = c.goDirect(d, frames)
+		}
 		first <- answer{m, err}
 	}()
 	select {

@@ -101,8 +101,8 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 }
 
 // Fallen reports whether the guard of the workspace's repository does not cover it
-// any more. Then no command may be started here.
-func (i *Isolator) Fallen() bool { return i.locks.fallen() }
+// any more, or the first process of the namespaces has ended: nothing runs in them then.
+func (i *Isolator) Fallen() bool { return i.locks.fallen() || i.keeper.ended() }
 
 // furnish makes the namespaces and all that they hold.
 func (i *Isolator) furnish(in Isolation) (err error) {

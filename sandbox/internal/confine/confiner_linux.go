@@ -56,6 +56,9 @@ func newConfiner(p policy.Policy, o Options, without missing) (*Confiner, error)
 		p = p.Pin()
 		defer p.Close()
 	}
+	if err := p.Short(); err != nil {
+		return nil, err
+	}
 	c := &Confiner{policy: p, ruleset: -1, outer: -1, domains: map[*Domain]bool{}, writes: p.Written(),
 		seats: newSeats(), waits: make(chan struct{}, waitingConnects), pending: make(chan struct{}, pendingConnects),
 		receives: make(chan struct{}, waitingReceives)}

@@ -70,6 +70,9 @@ func newIsolator(in Isolation, kernel features) (*Isolator, error) {
 		in.Policy = in.Policy.Pin()
 		defer in.Policy.Close()
 	}
+	if err := in.Policy.Short(); err != nil {
+		return nil, err
+	}
 	if kernel.Landlock == 0 {
 		in.Policy = in.Policy.WithoutGit()
 	}

@@ -174,6 +174,9 @@ func createRuleset(attr *unix.LandlockRulesetAttr) (int, error) {
 // addRule grants rights below path. A path that does not exist is skipped.
 func addRule(ruleset int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if policy.Scarce(err) {
+		return os.NewSyscallError("open", err)
+	}
 	if err != nil {
 		return nil // absent or unreachable: nothing to grant
 	}

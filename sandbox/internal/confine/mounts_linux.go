@@ -176,6 +176,9 @@ func (v view) above(path string) (write, granted bool) {
 // like what does not exist, or is another object than the policy means.
 func bind(path string, g grant) error {
 	fd, err := openObject(oldRoot+g.from, g.id)
+	if policy.Scarce(err) {
+		return err
+	}
 	if err != nil {
 		return nil
 	}

@@ -70,6 +70,16 @@ func runAsEngine(mode string) {
 		fmt.Fprintln(os.Stderr, says)
 		os.Exit(125)
 	}
+	switch mode {
+	case "silent":
+		time.Sleep(time.Hour)
+	case "stuck":
+		fmt.Fprintln(os.Stderr, "WARNING: something of no importance")
+		time.Sleep(time.Hour)
+	case "fetching":
+		fmt.Fprintln(os.Stderr, "Unable to find image 'image:tag' locally")
+		time.Sleep(5 * silenceInTest)
+	}
 	if lie, found := lies[mode]; found {
 		r := bufio.NewReader(os.Stdin)
 		if _, err := r.Peek(1); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,14 +37,25 @@ type container struct {
 	welcome *remote.Welcome // the runner's, once it runs
 
 	process *os.Process // the engine's command
+	silent  bool        // it was given up because it said nothing
 
 	ended chan struct{} // closed when nothing of it is left
 	last  string        // its last words
 }
 
 // makeTime is how long an engine may take to make a container: it may have to fetch
-// a large image.
-const makeTime = 30 * time.Minute
+// a large image, and says nothing while a layer comes. One that has not said that it
+// fetches anything, and is silent for engineSilence, is taken for dead.
+const (
+	makeTime      = 30 * time.Minute
+	engineSilence = 2 * time.Minute
+)
+
+// errEngineSilent: an engine does not run a container, and says nothing of that.
+var errEngineSilent = errors.New("it says nothing")
+
+// fetches is what engines say when they fetch an image.
+var fetches = regexp.MustCompile(`(?i)unable to find image|\bpulling\b|trying to pull|\bpull complete\b|download|resolving|fetching|copying blob`)
 
 // open makes the container and watches over it until its end.
 func (b *container) open() {
@@ -122,12 +134,18 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 	shortcut, hello := openDirect(b.tree), f.hello(b)
 	defer shortcut.close()
 	shortcut.offer(hello, f.treeAt(b.tree))
+	ctx, stop := b.whileItSpeaks(ctx)
+	defer stop()
 	conn, welcome, err := dialRunner(ctx, out, in, hangUp, shortcut, hello, f.c.limits)
 	if err != nil {
 		hangUp()
+		b.silent = errors.Is(err, errEngineSilent)
 		b.last = b.finish(cmd)
 		if cause := context.Cause(b.ctx); cause != nil {
 			return nil, cause
+		}
+		if b.silent {
+			return nil, f.engine.silent(f.silence, b.words.last())
 		}
 		if b.words.last() == "" {
 			b.last = silentEnd(err, b.last)
@@ -136,6 +154,25 @@ func (b *container) run(ctx context.Context) (*exec.Cmd, error) {
 	}
 	b.conn, b.welcome = conn, welcome
 	return cmd, nil
+}
+
+// whileItSpeaks is a context that ends when the engine has been silent for too long.
+func (b *container) whileItSpeaks(ctx context.Context) (speaking context.Context, stop func()) {
+	speaking, end := context.WithCancelCause(ctx)
+	go func() {
+		for wait := b.fleet.silence; wait > 0; wait = b.fleet.silence - b.words.silence() {
+			select {
+			case <-time.After(wait):
+			case <-speaking.Done():
+				return
+			}
+			if fetches.MatchString(b.words.String()) {
+				return
+			}
+		}
+		end(errEngineSilent)
+	}()
+	return speaking, func() { end(nil) }
 }
 
 // silentEnd says what became of an engine that said nothing of it: err is what came of
@@ -256,7 +293,7 @@ func (b *container) finish(cmd *exec.Cmd) string {
 	go func() { done <- cmd.Wait() }()
 	patience := endTime
 	switch {
-	case b.conn == nil && b.ctx.Err() != nil: // it may be fetching an image, and hears nothing
+	case b.conn == nil && (b.silent || b.ctx.Err() != nil): // it may be fetching an image, and hears nothing
 		patience = time.Second
 	case b.conn != nil && errors.Is(b.conn.err, errSilent):
 		patience = 0
@@ -312,6 +349,7 @@ func (b *container) lastWords() string {
 type lastLines struct {
 	mu   sync.Mutex
 	text []byte
+	at   time.Time // when it last said something
 }
 
 const maxWords = 4096
@@ -319,6 +357,7 @@ const maxWords = 4096
 func (l *lastLines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.at = time.Now()
 	l.text = append(l.text, b...)
 	if len(l.text) > maxWords {
 		l.text = append([]byte(nil), l.text[len(l.text)-maxWords:]...)
@@ -330,6 +369,13 @@ func (l *lastLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return ValidText(l.text)
+}
+
+// silence is how long nothing was said; for ever where nothing was.
+func (l *lastLines) silence() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.at)
 }
 
 // last is the last line that says something.

@@ -47,6 +47,7 @@ type fleet struct {
 	treeAt func(tree string) string
 
 	startTime time.Duration // how long a runner may take to start a command that goes on
+	silence   time.Duration // how long an engine may say nothing before it runs a container
 
 	bare  atomic.Bool // inside, nothing but the container confines commands
 	sweep sync.Once
@@ -85,7 +86,7 @@ func newFleet(c *Commands) (*fleet, error) {
 	if err := e.apartFrom(append([]string{c.cfg.Dir}, c.cfg.AllowWrite...)); err != nil {
 		return nil, err
 	}
-	f := &fleet{c: c, engine: e, treeAt: treeInside, startTime: startTime, all: map[*container]bool{}}
+	f := &fleet{c: c, engine: e, treeAt: treeInside, startTime: startTime, silence: engineSilence, all: map[*container]bool{}}
 	f.cache = sync.OnceValue(f.openCache)
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil

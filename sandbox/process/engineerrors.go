@@ -2,10 +2,12 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // What engines say when a container cannot be made, and what to tell of that. The
@@ -52,6 +54,16 @@ func (e *engine) failed(image, said, last string) error {
 		return &ContainerError{What: names.Replace(fault.what) + ": " + clipped(last), Way: names.Replace(fault.way)}
 	}
 	return &ContainerError{What: e.command + " cannot run a container: " + clipped(last), Way: "Ask the user to look at what perstack-base doctor says with the same flags."}
+}
+
+// silent: the engine neither runs a container nor says why not. last is what it had said
+// before, if anything.
+func (e *engine) silent(silence time.Duration, last string) error {
+	what := fmt.Sprintf("%s run has said nothing for %v, and runs no container", e.command, silence)
+	if last != "" {
+		what += "; before that: " + clipped(last)
+	}
+	return &ContainerError{What: what, Way: "Ask the user to look whether its daemon works (" + e.command + " ps), and to start that again."}
 }
 
 // blind: the engine's daemon sees other files than this server.

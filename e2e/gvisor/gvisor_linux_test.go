@@ -177,7 +177,6 @@ func TestBatteries(t *testing.T) {
 	}{
 		{"^TestEscapeFromCell$/./^no_landlock$", []string{"TestEscapeFromCell", "TestEscapeFromCell/create/no_landlock", "TestEscapeFromCell/kill/no_landlock"}},
 		{"^Test(Cell(Kill|OutlastsKill|View)|IsolatingServerKilled)$", []string{"TestCellKill", "TestCellOutlastsKill", "TestCellView", "TestIsolatingServerKilled"}},
-		{"^TestCellWork$/^no_landlock$", []string{"TestCellWork"}},
 	} {
 		t.Run(b.passes[0], func(t *testing.T) {
 			t.Parallel()

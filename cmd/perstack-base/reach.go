@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -102,9 +103,9 @@ func reach(cmd *cobra.Command, s *server.Server, target string, asJSON bool) err
 	v := verdict{Target: target, Reached: res.ExitCode == 0 && !res.TimedOut, Refused: res.Refused}
 	v.Confined, v.Why = s.Commands().Confined()
 	if v.Reached {
-		v.At = strings.TrimSpace(process.ValidText(res.Stdout.Head))
+		v.At = strings.TrimSpace(capture.ValidText(res.Stdout.Head))
 	} else {
-		said := strings.TrimSpace(process.ValidText(res.Stderr.Head))
+		said := strings.TrimSpace(capture.ValidText(res.Stderr.Head))
 		v.Error = cmp.Or(strings.TrimPrefix(said, "perstack-base: "), "it gave no answer")
 	}
 	if err := v.write(cmd.OutOrStdout(), asJSON); err != nil {

@@ -1,10 +1,8 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 )
 
 // actAsFarEngine runs a runner that does not see the server's sockets, as where the
@@ -54,77 +53,22 @@ func TestAwayBySocketOrStreams(t *testing.T) {
 				t.Errorf("%d bytes came back of %d", len(text(res.Stdout)), len(big))
 			}
 			b := s.away.berths[0]
-			if b.welcome.Direct != direct {
-				t.Errorf("through the socket: %v, want %v", b.welcome.Direct, direct)
+			if b.Welcome.Direct != direct {
+				t.Errorf("through the socket: %v, want %v", b.Welcome.Direct, direct)
 			}
-			if _, err := os.Lstat(filepath.Join(b.tree, directName)); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Lstat(filepath.Join(b.Tree, "runner.sock")); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the socket is still there: %v", err)
 			}
 			if got := text(run(t, s, sh("ls -l /proc/self/fd")).Stdout); strings.Contains(got, "socket:") {
 				t.Errorf("a command has the runner's socket:\n%s", got)
 			}
-			b.conn.fail(errSilent) // as when the engine is lost
-			<-b.ended
+			b.Conn.Fail(containers.ErrSilent) // as when the engine is lost
+			<-b.Ended
 			if res := run(t, s, sh("echo again")); text(res.Stdout) != "again\n" || len(res.Refused) == 0 {
 				t.Errorf("after its end: %q %q", text(res.Stdout), res.Refused)
 			}
 		})
 	}
-}
-
-// TestDirectTakesOnlyTheRunner: who does not know the token is not let in, and keeps
-// nobody out who does; after that nobody listens.
-func TestDirectTakesOnlyTheRunner(t *testing.T) {
-	tree, err := os.MkdirTemp("", "s-") // short enough for the name of a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(tree) })
-	d := openDirect(tree)
-	if d == nil {
-		t.Fatal("no socket")
-	}
-	hello := &remote.Hello{}
-	d.offer(hello, tree)
-	stranger, err := net.Dial("unix", string(hello.Socket))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	if _, err := stranger.Write(bytes.Repeat([]byte("0"), len(hello.Token))); err != nil {
-		t.Fatal(err)
-	}
-	runner := dialDirect(hello)
-	if runner == nil {
-		t.Fatal("the runner does not reach the socket")
-	}
-	defer runner.Close()
-	conn, err := d.accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := runner.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if b := make([]byte, 1); readFull(conn, b) != nil || b[0] != 'x' {
-		t.Errorf("what was let in is not the runner: %q", b)
-	}
-	if err := readFull(stranger, make([]byte, 1)); err == nil {
-		t.Error("a stranger was let in")
-	}
-	if late := dialDirect(hello); late != nil {
-		late.Close()
-		t.Error("somebody could connect when the runner had")
-	}
-	if _, err := (*direct)(nil).accept(); !errors.Is(err, errNotDirect) {
-		t.Errorf("accepted where there is no socket: %v", err)
-	}
-}
-
-func readFull(r io.Reader, b []byte) error {
-	_, err := io.ReadFull(r, b)
-	return err
 }
 
 // TestRunnersThatMisuseTheSocket: they are given up, and harm nobody.

@@ -17,7 +17,7 @@ func TestSilentEngine(t *testing.T) {
 	for mode, before := range map[string]string{"silent": "", "stuck": "WARNING: something of no importance"} {
 		t.Run(mode, func(t *testing.T) {
 			c := awayCommands(t, mode, Config{})
-			c.fleet.silence = silenceInTest
+			c.fleet.Silence = silenceInTest
 			ends(t, "a command", func() {
 				_, err := c.NewShell().Run(t.Context(), sh("true"))
 				var failed *ContainerError
@@ -29,7 +29,7 @@ func TestSilentEngine(t *testing.T) {
 	}
 	t.Run("fetching", func(t *testing.T) {
 		c := awayCommands(t, "fetching", Config{})
-		c.fleet.silence = silenceInTest
+		c.fleet.Silence = silenceInTest
 		if res := run(t, c.NewShell(), sh("echo here")); text(res.Stdout) != "here\n" {
 			t.Errorf("%q", text(res.Stdout))
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -168,7 +168,7 @@ func docBlocks(sk *skillrepo.Skill, docs []skillrepo.File) []string {
 	var parts []string
 	for _, d := range docs {
 		content, err := sk.ReadFile(d, maxDocBytes)
-		text := process.ValidText(content)
+		text := capture.ValidText(content)
 		if err != nil {
 			text = "[" + err.Error() + "]"
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -37,7 +38,7 @@ var denied = sync.OnceValue(func() *regexp.Regexp {
 
 // deniedMaking reports whether a command in the copy of a skill complains of a name
 // that is not there: it tried to make it.
-func (w *workspace) deniedMaking(dir string, stderr process.Output) bool {
+func (w *workspace) deniedMaking(dir string, stderr capture.Output) bool {
 	rel, ok := strings.CutPrefix(dir, w.dir.Root()+"/")
 	if !ok || !scratch.Below(rel, skillsDir) {
 		return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // A runner runs the commands that a skill brings along, inline ones and hooks,
@@ -57,11 +58,11 @@ func pick(env, names []string) []string {
 }
 
 // headText is a stream as text, its head only when it was long.
-func headText(o process.Output) string {
+func headText(o capture.Output) string {
 	if o.Complete() {
-		return process.ValidText(slices.Concat(o.Head, o.Tail))
+		return capture.ValidText(slices.Concat(o.Head, o.Tail))
 	}
-	return process.ValidText(o.Head)
+	return capture.ValidText(o.Head)
 }
 
 // plain words why a command was not started, without a path of the machine.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -72,6 +73,7 @@ func (a *away) admit(ctx context.Context, s *Shell, c *Command) (b *berth, hint 
 	}
 	starting, started := s.until(ctx)
 	defer started()
+	a.leaveEnded(starting)
 	b = a.berth(starting, Places{Read: c.Read, Write: c.Write})
 	if err := b.Await(starting, c.Tail); err != nil {
 		a.leave(b)
@@ -109,6 +111,24 @@ func (a *away) berth(ctx context.Context, needs Places) *berth {
 	}
 	a.berths = append(a.berths, b)
 	return b
+}
+
+// leaveEnded gives up places in containers that ended while no command ran there.
+func (a *away) leaveEnded(ctx context.Context) {
+	a.mu.Lock()
+	berths := slices.Clone(a.berths)
+	a.mu.Unlock()
+	for _, b := range berths {
+		if !b.Over() {
+			continue
+		}
+		select {
+		case <-b.Ended:
+			a.leave(b)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // leave gives up a place in a container that is over.

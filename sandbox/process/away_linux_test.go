@@ -73,6 +73,16 @@ func runAsEngine(mode string) {
 		fmt.Fprintln(os.Stderr, says)
 		os.Exit(125)
 	}
+	switch mode {
+	case "silent":
+		time.Sleep(time.Hour)
+	case "stuck":
+		fmt.Fprintln(os.Stderr, "WARNING: something of no importance")
+		time.Sleep(time.Hour)
+	case "fetching":
+		fmt.Fprintln(os.Stderr, "Unable to find image 'image:tag' locally")
+		time.Sleep(5 * silenceInTest)
+	}
 	if lie, found := lies[mode]; found {
 		r := bufio.NewReader(os.Stdin)
 		if _, err := r.Peek(1); err != nil {
@@ -94,10 +104,14 @@ func runAsEngine(mode string) {
 	if mode == "capless" { // as containers are
 		cmd = exec.Command("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", program, RunnerCommand)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "IMAGE_VARIABLE=of the image"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	_ = cmd.Run()
+	if mode == "far" {
+		_ = actAsFarEngine(cmd)
+	} else {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		_ = cmd.Run()
+	}
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 

@@ -50,6 +50,10 @@ var takeovers = map[string]func(in *remote.Reader, out *remote.Writer){
 	},
 	// says that nothing confines commands inside; see takeOver
 	"takeover:unconfined": func(in *remote.Reader, out *remote.Writer) { forge(in, out, &remote.Result{}) },
+	// speaks where nobody listens any more; see takeOver
+	"takeover:both streams": func(in *remote.Reader, out *remote.Writer) { forge(in, out, &remote.Result{}) },
+	// says that it has come through the socket, and has not; see takeOver
+	"takeover:not direct": func(in *remote.Reader, out *remote.Writer) { forge(in, out, &remote.Result{}) },
 	"takeover:no text": func(in *remote.Reader, out *remote.Writer) {
 		forge(in, out, &remote.Result{Total: [2]int64{100, 100}}, bytes.Repeat([]byte("x"), 100))
 	},
@@ -93,7 +97,20 @@ func takeOver(act func(in *remote.Reader, out *remote.Writer)) {
 		time.Sleep(time.Second) // so that two are made at a time
 		welcome.Confined = ""
 	}
+	var conn net.Conn
+	if welcome.Direct = true; os.Getenv(engineEnv) != "takeover:not direct" {
+		if conn = containers.DialDirect(m.Hello); conn == nil {
+			panic("the socket cannot be reached")
+		}
+	}
 	_ = out.Write(&remote.Message{Type: remote.TypeWelcome, Welcome: welcome})
+	if conn != nil {
+		left := out
+		in, out = remote.NewReader(conn, remote.MaxFromServer), remote.NewWriter(conn, remote.MaxFromRunner)
+		if os.Getenv(engineEnv) == "takeover:both streams" {
+			_ = left.Write(&remote.Message{Type: remote.TypeBeat})
+		}
+	}
 	act(in, out)
 }
 

@@ -102,37 +102,52 @@ type confinement struct {
 	cache    func() *scratch.Cache // of the workspace; nil for none
 	decision decision
 
-	once   sync.Once
+	mu     sync.Mutex
+	made   bool               // looked and repo are
 	looked policy.Policy      // see policy
 	repo   environ.Repository // the workspace's own, if it lies outside
 }
 
 // policy is what all sessions have in common. It is looked up once, before the
 // first command, and kept open: what commands do to names later changes nothing.
+// Where the system was short of descriptors for that, there is no first command, and
+// it is looked up again.
 func (c *confinement) policy() policy.Policy {
-	c.once.Do(func() {
-		home, _ := environ.Get(c.cfg.Env, "HOME")
-		path, _ := environ.Get(c.cfg.Env, "PATH")
-		c.looked = policy.DefaultPolicy(policy.Inputs{
-			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
-			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network.Open(),
-		}).Pin()
-		if clean := cleanCargoConfigs(c.looked, home); len(clean) > 0 {
-			c.looked, _ = c.looked.With(clean, nil, "settings of cargo, without secrets") // open until close
-		}
-		if repo, found := environ.FindRepository(c.cfg.Dir, c.looked); found {
-			write := slices.Collect(maps.Keys(repo.Write))
-			with, release := c.looked.With(repo.Read, write, repo.Reason)
-			if with.Straight(slices.Concat(repo.Read, write)) {
-				with.OfGit(repo.Write)
-				with.Repository = repo.Common
-				c.repo, c.looked = repo, with // open until close
-			} else { // somebody put a link there since it was judged
-				release()
-			}
-		}
-	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.made {
+		c.looked, c.repo = c.lookUp()
+		c.made = c.looked.Short() == nil
+	}
 	return c.looked
+}
+
+// lookUp makes the policy, which is open until close.
+func (c *confinement) lookUp() (looked policy.Policy, repo environ.Repository) {
+	home, _ := environ.Get(c.cfg.Env, "HOME")
+	path, _ := environ.Get(c.cfg.Env, "PATH")
+	looked = policy.DefaultPolicy(policy.Inputs{
+		Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
+		AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network.Open(),
+	}).Pin()
+	if looked.Short() != nil {
+		looked.Close()
+		return looked, repo
+	}
+	if clean := cleanCargoConfigs(looked, home); len(clean) > 0 {
+		looked, _ = looked.With(clean, nil, "settings of cargo, without secrets")
+	}
+	if found, ok := environ.FindRepository(c.cfg.Dir, looked); ok {
+		write := slices.Collect(maps.Keys(found.Write))
+		with, release := looked.With(found.Read, write, found.Reason)
+		if with.Straight(slices.Concat(found.Read, write)) {
+			with.OfGit(found.Write)
+			with.Repository = found.Common
+			return with, found
+		}
+		release() // somebody put a link there since it was judged
+	}
+	return looked, repo
 }
 
 // repositoryEnv is env with what git needs of the workspace's repository.
@@ -155,7 +170,9 @@ func (c *confinement) close() {
 		_ = cage.Close()
 		dir.Remove()
 	}
-	c.once.Do(func() {})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made = true
 	c.looked.Close()
 }
 

@@ -59,10 +59,16 @@ func ServeRunner(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("%q came before hello", m.Type)
 	}
 	r := &runner{out: writer, shells: map[uint64]*Shell{}, jobs: map[uint64]*runnerJob{}, stdin: map[uint64][]byte{}}
-	if err := r.welcome(m.Hello); err != nil {
+	conn := containers.DialDirect(m.Hello)
+	if err := r.welcome(m.Hello, conn != nil); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
+	ended := make(chan error, 2) // one for each stream
+	if conn != nil {
+		left := frames
+		go func() { ended <- endOfServer(containers.EndOf(left)) }()
+		frames, r.out = remote.NewReader(conn, remote.MaxFromServer), remote.NewWriter(conn, remote.MaxFromRunner)
+	}
 	go func() { ended <- r.serve(frames) }()
 	go r.beat(ended)
 	err = <-ended
@@ -75,8 +81,8 @@ func ServeRunner(in io.Reader, out io.Writer) error {
 func ignoreSignals() { signal.Notify(make(chan os.Signal, 1)) }
 
 // welcome prepares to run commands, and tells what came of that.
-func (r *runner) welcome(h *remote.Hello) error {
-	w := &remote.Welcome{Version: remote.Version, Machine: runtime.GOOS + "/" + runtime.GOARCH}
+func (r *runner) welcome(h *remote.Hello, direct bool) error {
+	w := &remote.Welcome{Version: remote.Version, Direct: direct, Machine: runtime.GOOS + "/" + runtime.GOARCH}
 	canary, _ := os.ReadFile(filepath.Join(string(h.Tree), canaryName))
 	w.Canary = string(canary[:min(len(canary), maxCanary)])
 	w.Sees = isDir(string(h.Workspace))
@@ -129,11 +135,8 @@ func (r *runner) prepare(h *remote.Hello) error {
 func (r *runner) serve(frames *remote.Reader) error {
 	for {
 		m, err := frames.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return endOfServer(err)
 		}
 		r.heard.Store(0)
 		if r.commands == nil {
@@ -143,6 +146,14 @@ func (r *runner) serve(frames *remote.Reader) error {
 			return err
 		}
 	}
+}
+
+// endOfServer is the error of a stream that ended: nil when its server has closed it.
+func endOfServer(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 func (r *runner) take(m *remote.Message) error {

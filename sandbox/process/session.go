@@ -40,6 +40,10 @@ func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 		return s.cage, nil
 	}
 	key := fmt.Sprintf("%q %q", read, write)
+	if cage := s.wider[key]; cage != nil && cage.Fallen() {
+		_ = cage.Close()
+		delete(s.wider, key)
+	}
 	if s.wider[key] == nil {
 		if err := proc.DescriptorRoom(c.null); err != nil {
 			return nil, noRoom(err)
@@ -136,8 +140,8 @@ func (s *session) confine(c *Commands, made *cage) (err error) {
 	return noRoom(err)
 }
 
-// unguarded ends what runs where the guard of the repository has fallen: it would
-// write what git runs for its user.
+// unguarded ends what runs where the guard of the repository has fallen, which would
+// write what git runs for its user, or where nothing can run any more.
 func (s *session) unguarded() {
 	s.retire(0)
 	for _, cage := range append(s.retired, s.cage) {

@@ -35,6 +35,6 @@ func startError(c *Command, l launched, err error) error {
 // failed before it was tried says so, and is not to be taken for a fault of the program.
 func ofProgram(err error) bool {
 	_, plain := err.(syscall.Errno)
-	var path *fs.PathError // of package os
-	return plain || errors.As(err, &path)
+	path, ofStart := err.(*fs.PathError) // of os.StartProcess
+	return plain || ofStart && path.Op == "fork/exec"
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +18,16 @@ func TestStartErrorNamesItsCause(t *testing.T) {
 	if err := startError(c, l, syscall.EACCES); !errors.Is(err, ErrNotExecutable) {
 		t.Error(err)
 	}
-	err := startError(c, l, fmt.Errorf("cannot confine a thread: seccomp: %w", syscall.EACCES))
-	if errors.Is(err, ErrNotExecutable) || !strings.Contains(err.Error(), "cannot confine a thread: seccomp") {
+	if err := startError(c, l, &fs.PathError{Op: "fork/exec", Path: "/bin/bash", Err: syscall.EACCES}); !errors.Is(err, ErrNotExecutable) {
 		t.Error(err)
+	}
+	for what, err := range map[string]error{
+		"cannot confine a thread: seccomp": fmt.Errorf("cannot confine a thread: seccomp: %w", syscall.EACCES),
+		"/proc/1/uid_map":                  &fs.PathError{Op: "open", Path: "/proc/1/uid_map", Err: syscall.EACCES},
+		"no namespaces":                    fmt.Errorf("no namespaces: %w", &fs.PathError{Op: "open", Path: "/proc/1/gid_map", Err: syscall.EPERM}),
+	} {
+		if err := startError(c, l, err); errors.Is(err, ErrNotExecutable) || !strings.Contains(err.Error(), what) {
+			t.Error(err)
+		}
 	}
 }

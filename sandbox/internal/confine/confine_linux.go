@@ -119,3 +119,7 @@ func NewReserve(bytes int64) (*Reserve, error) { return namespaces.NewReserve(by
 // Memory tells how much memory control groups let this program and its commands have, and
 // how much of that cannot be had back: see [namespaces.Memory].
 func Memory() (limit, used int64) { return namespaces.Memory() }
+
+// FilledByFiles reports whether files in memory leave less than room of that: see
+// [namespaces.FilledByFiles].
+func FilledByFiles(room int64) bool { return namespaces.FilledByFiles(room) }

@@ -10,8 +10,10 @@
 //
 // # Conversation
 //
-// The server says hello, once; the runner says welcome. From then on there are
-// commands, each with a number of the server's choice:
+// The server says hello, once; the runner says welcome. Where hello names a Unix socket,
+// and the runner reaches it, it says hello's token there, and all that follows welcome
+// goes through the socket; what comes of the first stream is then only its end, which
+// is that of the conversation. From then on there are commands, each with a number of the server's choice:
 //
 //	server          runner
 //	stdin*, run     tail*, output*, result      a command that is waited for

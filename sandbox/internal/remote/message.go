@@ -117,7 +117,9 @@ type Hello struct {
 	Settings  []File          `json:"settings,omitempty"` // for HOME
 	Home      Raw             `json:"home,omitempty"`     // what stands in them for it
 	Limits    json.RawMessage `json:"limits"`
-	Quota     json.RawMessage `json:"quota"` // which the container keeps
+	Quota     json.RawMessage `json:"quota"`            // which the container keeps
+	Socket    Raw             `json:"socket,omitempty"` // a shorter way, for all that follows
+	Token     string          `json:"token,omitempty"`  // what the runner says first there
 }
 
 // A File is one of a private directory.
@@ -136,6 +138,7 @@ type Welcome struct {
 	Failed   string `json:"failed,omitempty"`  // why it cannot run any command
 	Unkept   string `json:"unkept,omitempty"`  // a limit that the engine has not set
 	Machine  string `json:"machine,omitempty"` // GOOS/GOARCH
+	Direct   bool   `json:"direct,omitempty"`  // what follows comes through hello's socket
 }
 
 // A Start is a command.

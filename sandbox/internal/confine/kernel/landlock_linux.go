@@ -175,6 +175,9 @@ func CreateRuleset(attr *unix.LandlockRulesetAttr) (int, error) {
 // AddRule grants rights below path. A path that does not exist is skipped.
 func AddRule(ruleset int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if policy.Scarce(err) {
+		return os.NewSyscallError("open", err)
+	}
 	if err != nil {
 		return nil // absent or unreachable: nothing to grant
 	}

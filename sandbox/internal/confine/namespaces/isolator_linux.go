@@ -83,6 +83,9 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 		in.Policy = in.Policy.Pin()
 		defer in.Policy.Close()
 	}
+	if err := in.Policy.Short(); err != nil {
+		return nil, err
+	}
 	if has.Landlock == 0 {
 		in.Policy = in.Policy.WithoutGit()
 	}
@@ -114,8 +117,8 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 }
 
 // Fallen reports whether the guard of the workspace's repository does not cover it
-// any more. Then no command may be started here.
-func (i *Isolator) Fallen() bool { return i.locks.fallen() }
+// any more, or the first process of the namespaces has ended: nothing runs in them then.
+func (i *Isolator) Fallen() bool { return i.locks.fallen() || i.Keeper.ended() }
 
 // furnish makes the namespaces and all that they hold.
 func (i *Isolator) furnish(in Isolation) (err error) {

@@ -297,6 +297,18 @@ func (k *Keeper) close() {
 	}
 }
 
+// ended reports whether the keeper has: somebody outside has killed it, or memory was
+// short; under gVisor a command inside can as well. One that is at work has not.
+func (k *Keeper) ended() bool {
+	if !k.mu.TryLock() {
+		return false
+	}
+	defer k.mu.Unlock()
+	line := []unix.PollFd{{Fd: int32(k.line)}} // below 0 it is ignored
+	n, err := unix.Poll(line, 0)
+	return err == nil && n > 0 && line[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+}
+
 // awaitEnd waits for the end of a keeper that does not answer any more, which the
 // kernel puts after the end of all others in its namespaces.
 func (k *Keeper) awaitEnd() {

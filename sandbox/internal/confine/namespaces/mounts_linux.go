@@ -177,6 +177,9 @@ func (v view) above(path string) (write, granted bool) {
 // like what does not exist, or is another object than the policy means.
 func bind(path string, g grant) error {
 	fd, err := openObject(oldRoot+g.from, g.id)
+	if policy.Scarce(err) {
+		return err
+	}
 	if err != nil {
 		return nil
 	}
@@ -184,11 +187,6 @@ func bind(path string, g grant) error {
 	if err := mountPoint(path, fd); err != nil {
 		return err
 	}
-	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
-	if err != nil {
-		return fmt.Errorf("open_tree: %w", err)
-	}
-	defer unix.Close(tree)
 	attr := uint64(unix.MOUNT_ATTR_NOSUID)
 	if !g.write {
 		attr |= unix.MOUNT_ATTR_RDONLY
@@ -196,13 +194,37 @@ func bind(path string, g grant) error {
 	if !policy.Below(path, []string{"/dev"}) {
 		attr |= unix.MOUNT_ATTR_NODEV
 	}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
-		return fmt.Errorf("mount_setattr (Linux 5.12 has it): %w", err)
+	err = bindTree(path, fd, attr)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTDIR) { // before Linux 5.12; gVisor, also for what is no directory
+		err = bindByName(path, fd, attr)
+	}
+	return err
+}
+
+// bindTree shows what is open at a path, with attributes.
+func bindTree(path string, fd int, attr uint64) error {
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
+	}
+	defer unix.Close(tree)
+	if err := mountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
+		return fmt.Errorf("mount_setattr: %w", err)
 	}
 	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("move_mount: %w", err)
 	}
 	return nil
+}
+
+// bindByName is bindTree by older calls. The name is that of the descriptor, so it
+// leads to nothing else. That attributes come later harms nobody: no command runs yet.
+func bindByName(path string, fd int, attr uint64) error {
+	name := fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd)
+	if err := unix.Mount(name, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("a bind: %w", err)
+	}
+	return remount(path, true, attr)
 }
 
 // openObject opens a path, through no link if it must be a certain object.

@@ -87,11 +87,35 @@ func Memory() (limit, used int64) {
 	if most == 0 {
 		return 0, 0
 	}
+	used, _ = usedBy(group)
+	return int64(most), used
+}
+
+// FilledByFiles reports whether less than room is left of that memory, and files in memory
+// take most of it.
+func FilledByFiles(room int64) bool {
+	most, group := memoryLimit("")
+	limit := int64(most)
+	if limit == 0 || limit-chargedTo(group) >= room {
+		return false
+	}
+	used, files := usedBy(group)
+	return limit-used < room && files > limit/2
+}
+
+// chargedTo is what a group has, with what can be had back.
+func chargedTo(group string) (all int64) {
 	for _, name := range []string{"memory.current", "memory.usage_in_bytes"} { // of version 2, and of 1
 		text, _ := os.ReadFile(filepath.Join(group, name)) // one of them is there
 		n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		used += n
+		all += n
 	}
+	return all
+}
+
+// usedBy is what a group has and cannot give back, and how much of that are files.
+func usedBy(group string) (used, files int64) {
+	used = chargedTo(group)
 	text, _ := os.ReadFile(group + "/memory.stat") // nothing can be had back
 	cache := int64(0)
 	for line := range strings.Lines(string(text)) {
@@ -101,9 +125,8 @@ func Memory() (limit, used int64) {
 		case "file", "total_cache":
 			cache += n
 		case "shmem", "total_shmem":
-			cache -= n // which the kernel cannot give back
+			files += n // which the kernel cannot give back
 		}
 	}
-	used -= max(cache, 0) // not all is counted at once
-	return int64(most), used
+	return used - max(cache-files, 0), files // not all is counted at once
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 // make it lead anywhere, and they can read there anyway.
 func (p Policy) Pin() Policy {
 	names := p
-	p.Read, p.Write, p.Places, p.Dropped, p.roots, p.homes = nil, nil, []Place{}, nil, nil, homesOf(p.Home)
+	p.Read, p.Write, p.Places, p.Dropped, p.roots, p.homes, p.short = nil, nil, []Place{}, nil, nil, homesOf(p.Home), nil
 	p.pinWrites(names.Write)
 	for _, path := range names.Read {
 		p.pinRead(path, p.Reasons[path])
@@ -31,6 +32,29 @@ func (p Policy) Pin() Policy {
 		}
 	}
 	return p
+}
+
+// Short is why places of the policy may be missing that do exist: the system was short
+// of what it takes to look them up. Commands would be kept from them, as from /usr/bin.
+func (p Policy) Short() error { return p.short }
+
+func (p *Policy) noteShort(err error) {
+	if Scarce(err) {
+		p.short = fmt.Errorf("looking up what commands may reach: %w", err)
+	}
+}
+
+// Scarce reports whether an error tells of the system, and nothing of the object that
+// was to be opened.
+func Scarce(err error) bool {
+	return slices.ContainsFunc([]error{unix.EMFILE, unix.ENFILE, unix.ENOMEM}, func(scarce error) bool { return errors.Is(err, scarce) })
+}
+
+// walk is walk, and takes down when that says nothing of the path.
+func (p *Policy) walk(path string, barriers []FileID) (Place, error) {
+	place, err := walk(path, barriers)
+	p.noteShort(err)
+	return place, err
 }
 
 // With returns the policy with more paths, which are looked up now; release
@@ -113,7 +137,7 @@ func (p *Policy) refresh() (opened []Place) {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(p.roots), func(id FileID) bool { return id == place.ID })
-		again, err := walk(place.Path, others)
+		again, err := p.walk(place.Path, others)
 		if err != nil {
 			continue
 		}
@@ -178,7 +202,7 @@ func homesOf(home string) []string {
 func (p *Policy) pinWrites(names []string) {
 	var first []Place
 	for _, path := range names {
-		if place, err := walk(path, nil); err == nil {
+		if place, err := p.walk(path, nil); err == nil {
 			place.Reason, place.Write = p.Reasons[path], true
 			first = append(first, place)
 		}
@@ -190,7 +214,7 @@ func (p *Policy) pinWrites(names []string) {
 				others = append(others, o.ID)
 			}
 		}
-		again, err := walk(place.Path, others)
+		again, err := p.walk(place.Path, others)
 		again.Fd.close()
 		if err != nil || again.ID != place.ID {
 			p.drop(place, errWritable)
@@ -235,7 +259,7 @@ func (p *Policy) pinWithin(path, dir, reason string) {
 		p.drop(Place{Path: path}, errWritable)
 		return
 	}
-	place, err := walk(path, p.roots)
+	place, err := p.walk(path, p.roots)
 	place.Reason = reason
 	if place.Real == "/proc" && len(place.Links) > 0 { // each process sees its own
 		place.Fd.close()
@@ -270,15 +294,16 @@ func (p *Policy) pinAround(place Place) {
 	if slices.Contains(p.homes, place.Real) {
 		return
 	}
-	for _, entry := range place.list() {
+	for _, entry := range p.list(place) {
 		p.pinRead(filepath.Join(place.Real, entry.Name()), place.Reason)
 	}
 }
 
 // list is what the directory holds.
-func (place Place) list() []fs.DirEntry {
+func (p *Policy) list(place Place) []fs.DirEntry {
 	fd, err := unix.Openat(place.Fd.Number(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
+		p.noteShort(err)
 		return nil
 	}
 	dir := os.NewFile(uintptr(fd), place.Real)
@@ -293,7 +318,7 @@ const maxPrograms = 512
 // pinBin grants a directory of PATH, what the links in it lead to, and of the
 // installation that it belongs to what programs need.
 func (p *Policy) pinBin(dir string) {
-	place, err := walk(dir, p.roots)
+	place, err := p.walk(dir, p.roots)
 	if Below(dir, p.Write) {
 		err = errWritable
 	}
@@ -314,7 +339,7 @@ func (p *Policy) pinBin(dir string) {
 	if whole {
 		p.pinWithin(dir, place.Real, onPath)
 	}
-	entries := place.list()
+	entries := p.list(place)
 	for _, entry := range entries[:min(len(entries), maxPrograms)] {
 		isLink, dotfile := entry.Type()&fs.ModeSymlink != 0, strings.HasPrefix(entry.Name(), ".")
 		if !dotfile && (isLink || !whole && entry.Type().IsRegular()) {
@@ -325,7 +350,7 @@ func (p *Policy) pinBin(dir string) {
 
 // pinProgram grants a file of a directory of PATH, wherever it really is.
 func (p *Policy) pinProgram(path string) {
-	place, err := walk(path, p.roots)
+	place, err := p.walk(path, p.roots)
 	if err != nil {
 		p.drop(place, err)
 		return
@@ -351,7 +376,7 @@ func (p *Policy) pinInstallation(dir string) {
 	if prefix == "" || p.reads(prefix) {
 		return
 	}
-	place, err := walk(prefix, p.roots)
+	place, err := p.walk(prefix, p.roots)
 	place.Fd.close()
 	if err != nil || p.holdsHome(place.Real) {
 		return
@@ -367,7 +392,7 @@ func (p *Policy) pinInstallation(dir string) {
 func (p *Policy) marked(dir string) (prefix string, parts []string) {
 	for prefix = filepath.Dir(dir); !slices.Contains(vast, prefix) && !p.holdsHome(prefix); prefix = filepath.Dir(prefix) {
 		for _, m := range marks {
-			if place, err := walk(filepath.Join(prefix, m.file), p.roots); err == nil {
+			if place, err := p.walk(filepath.Join(prefix, m.file), p.roots); err == nil {
 				place.Fd.close()
 				return prefix, m.parts
 			}

@@ -14,6 +14,9 @@ type descriptor struct{}
 // Pin changes nothing here: nothing is confined.
 func (p Policy) Pin() Policy { return p }
 
+// Short is nil.
+func (p Policy) Short() error { return nil }
+
 // OfGit changes nothing here.
 func (Policy) OfGit(map[string]Kind) {}
 

@@ -35,6 +35,7 @@ type Policy struct {
 	Dropped    []Place // what is not granted, with the reason
 
 	roots []FileID // the writable places
+	short error    // see Short
 	homes []string // the spellings of Home
 }
 

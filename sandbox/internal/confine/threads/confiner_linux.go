@@ -45,6 +45,9 @@ func NewWithout(p policy.Policy, o Options, without kernel.Missing) (*Confiner, 
 		p = p.Pin()
 		defer p.Close()
 	}
+	if err := p.Short(); err != nil {
+		return nil, err
+	}
 	c := &Confiner{ruleset: -1, outer: -1, domains: map[*Domain]bool{}}
 	c.Session = broker.NewSession(p, kernel.Probe().Without(without), c.liveWatchers)
 	c.status = sync.OnceValue(c.selfTest)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,14 +38,25 @@ type Container struct {
 	Welcome *remote.Welcome // the runner's, once it runs
 
 	Process *os.Process // the engine's command
+	silent  bool        // it was given up because it said nothing
 
 	Ended chan struct{} // closed when nothing of it is left
 	last  string        // its last words
 }
 
 // makeTime is how long an engine may take to make a container: it may have to fetch
-// a large image.
-const makeTime = 30 * time.Minute
+// a large image, and says nothing while a layer comes. One that has not said that it
+// fetches anything, and is silent for engineSilence, is taken for dead.
+const (
+	makeTime      = 30 * time.Minute
+	engineSilence = 2 * time.Minute
+)
+
+// errEngineSilent: an engine does not run a container, and says nothing of that.
+var errEngineSilent = errors.New("it says nothing")
+
+// fetches is what engines say when they fetch an image.
+var fetches = regexp.MustCompile(`(?i)unable to find image|\bpulling\b|trying to pull|\bpull complete\b|download|resolving|fetching|copying blob`)
 
 // open makes the container and watches over it until its end.
 func (b *Container) open() {
@@ -120,12 +132,21 @@ func (b *Container) run(ctx context.Context) (*exec.Cmd, error) {
 	}
 	b.Process = cmd.Process
 	hangUp := sync.OnceFunc(func() { _ = in.Close() })
-	conn, welcome, err := dialRunner(ctx, out, in, hangUp, f.Hello(b.Tree, b.Mounts), f.Limits)
+	shortcut, hello := openDirect(b.Tree), f.Hello(b.Tree, b.Mounts)
+	defer shortcut.close()
+	shortcut.offer(hello, f.TreeAt(b.Tree))
+	ctx, stop := b.whileItSpeaks(ctx)
+	defer stop()
+	conn, welcome, err := dialRunner(ctx, out, in, hangUp, shortcut, hello, f.Limits)
 	if err != nil {
 		hangUp()
+		b.silent = errors.Is(err, errEngineSilent)
 		b.last = b.finish(cmd)
 		if cause := context.Cause(b.ctx); cause != nil {
 			return nil, cause
+		}
+		if b.silent {
+			return nil, f.engine.silent(f.Silence, b.words.last())
 		}
 		if b.words.last() == "" {
 			b.last = silentEnd(err, b.last)
@@ -134,6 +155,25 @@ func (b *Container) run(ctx context.Context) (*exec.Cmd, error) {
 	}
 	b.Conn, b.Welcome = conn, welcome
 	return cmd, nil
+}
+
+// whileItSpeaks is a context that ends when the engine has been silent for too long.
+func (b *Container) whileItSpeaks(ctx context.Context) (speaking context.Context, stop func()) {
+	speaking, end := context.WithCancelCause(ctx)
+	go func() {
+		for wait := b.fleet.Silence; wait > 0; wait = b.fleet.Silence - b.words.silence() {
+			select {
+			case <-time.After(wait):
+			case <-speaking.Done():
+				return
+			}
+			if fetches.MatchString(b.words.String()) {
+				return
+			}
+		}
+		end(errEngineSilent)
+	}()
+	return speaking, func() { end(nil) }
 }
 
 // silentEnd says what became of an engine that said nothing of it: err is what came of
@@ -261,7 +301,7 @@ func (b *Container) finish(cmd *exec.Cmd) string {
 	go func() { done <- cmd.Wait() }()
 	patience := endTime
 	switch {
-	case b.Conn == nil && b.ctx.Err() != nil: // it may be fetching an image, and hears nothing
+	case b.Conn == nil && (b.silent || b.ctx.Err() != nil): // it may be fetching an image, and hears nothing
 		patience = time.Second
 	case b.Conn != nil && errors.Is(b.Conn.err, ErrSilent):
 		patience = 0
@@ -317,6 +357,7 @@ func (b *Container) LastWords() string {
 type lastLines struct {
 	mu   sync.Mutex
 	text []byte
+	at   time.Time // when it last said something
 }
 
 const maxWords = 4096
@@ -324,6 +365,7 @@ const maxWords = 4096
 func (l *lastLines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.at = time.Now()
 	l.text = append(l.text, b...)
 	if len(l.text) > maxWords {
 		l.text = append([]byte(nil), l.text[len(l.text)-maxWords:]...)
@@ -335,6 +377,13 @@ func (l *lastLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return capture.ValidText(l.text)
+}
+
+// silence is how long nothing was said; for ever where nothing was.
+func (l *lastLines) silence() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.at)
 }
 
 // last is the last line that says something.

@@ -60,6 +60,8 @@ type Config struct {
 
 // A Fleet is all containers of one server.
 type Fleet struct {
+	Silence time.Duration // how long an engine may say nothing before it runs a container
+
 	Config
 	engine *Engine
 
@@ -94,7 +96,7 @@ func New(cfg Config) (*Fleet, error) {
 	if err := e.apartFrom(append([]string{cfg.Dir}, cfg.AllowWrite...)); err != nil {
 		return nil, err
 	}
-	f := &Fleet{Config: cfg, engine: e, all: map[*Container]bool{}}
+	f := &Fleet{Config: cfg, engine: e, Silence: engineSilence, all: map[*Container]bool{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
 }

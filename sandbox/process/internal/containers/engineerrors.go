@@ -2,10 +2,12 @@ package containers
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
@@ -54,6 +56,16 @@ func (e *Engine) failed(image, said, last string) error {
 		return &Error{What: names.Replace(fault.what) + ": " + remote.Clip(last), Way: names.Replace(fault.way)}
 	}
 	return &Error{What: e.Command + " cannot run a container: " + remote.Clip(last), Way: "Ask the user to look at what perstack-base doctor says with the same flags."}
+}
+
+// silent: the engine neither runs a container nor says why not. last is what it had said
+// before, if anything.
+func (e *Engine) silent(silence time.Duration, last string) error {
+	what := fmt.Sprintf("%s run has said nothing for %v, and runs no container", e.Command, silence)
+	if last != "" {
+		what += "; before that: " + remote.Clip(last)
+	}
+	return &Error{What: what, Way: "Ask the user to look whether its daemon works (" + e.Command + " ps), and to start that again."}
 }
 
 // blind: the engine's daemon sees other files than this server.

@@ -44,13 +44,18 @@ func NewConn(out io.Writer, close func(), limits sandbox.Limits) *Conn {
 		HangUp: close, Done: make(chan struct{}),
 		calls: map[uint64]Receiver{}, asked: map[uint64]chan *remote.Message{}, Bounds: limits,
 	}
-	c.out = remote.NewWriter(watchedWriter{out, func() { c.Fail(ErrSilent) }}, remote.MaxFromServer)
+	c.out = c.writer(out)
 	return c
 }
 
+// writer is how this end writes to a stream.
+func (c *Conn) writer(to io.Writer) *remote.Writer {
+	return remote.NewWriter(watchedWriter{to, func() { c.Fail(ErrSilent) }}, remote.MaxFromServer)
+}
+
 // dialRunner says hello and waits for the welcome, for as long as ctx lasts. close
-// must end both streams.
-func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), hello *remote.Hello, limits sandbox.Limits) (*Conn, *remote.Welcome, error) {
+// must end both streams; d is a shorter way, or nil.
+func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), d *direct, hello *remote.Hello, limits sandbox.Limits) (*Conn, *remote.Welcome, error) {
 	c := NewConn(out, close, limits)
 	frames := remote.NewReader(in, remote.MaxFromRunner)
 	type answer struct {
@@ -64,6 +69,9 @@ func dialRunner(ctx context.Context, in io.Reader, out io.Writer, close func(), 
 			return
 		}
 		m, err := frames.Read()
+		if err == nil && m.Welcome != nil && m.Welcome.Direct {
+			frames, err = c.goDirect(d, frames)
+		}
 		first <- answer{m, err}
 	}()
 	select {

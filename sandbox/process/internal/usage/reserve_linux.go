@@ -37,29 +37,39 @@ func (r *Reserve) Needed() bool {
 	return !r.settled
 }
 
-// Short reports whether the reserve is used up. It is asked when a command, which would be
+// Short reports whether the reserve is used up, or has to be: files may leave so little
+// that a command would be ended before anything touches the reserve. It is asked when a command, which would be
 // ended first, is about to begin: starting it has taken memory, too. The reserve is made
 // again as soon as there is room.
 func (r *Reserve) Short() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.settled || r.held.Held() {
+	switch {
+	case r.settled:
 		return false
+	case r.held.Held():
+		if !confine.FilledByFiles(r.size() / 2) {
+			return false
+		}
+		r.held.Close() // no command had room to begin, and so to remove anything
+	default:
+		r.make()
 	}
-	r.make()
 	return !r.held.Held()
 }
+
+// size is how much is held.
+func (r *Reserve) size() int64 { return min(r.limit/reservePart, reserveMost) }
 
 // make makes a reserve where memory is limited and there is room.
 func (r *Reserve) make() {
 	limit, used := confine.Memory()
-	size := min(limit/reservePart, reserveMost)
-	if size == 0 || limit-used < 2*size {
+	r.limit = limit
+	if limit == 0 || limit-used < 2*r.size() {
 		return
 	}
-	if fresh, err := confine.NewReserve(size); err == nil {
+	if fresh, err := confine.NewReserve(r.size()); err == nil {
 		r.replace(fresh)
-		r.limit = limit
 	}
 }
 

@@ -117,6 +117,7 @@ var codes = []struct {
 	{patch.ErrNotWritable, Denied},
 	{patch.ErrTooLarge, TooLarge},
 	{patch.ErrTooManyLines, TooLarge},
+	{patch.ErrTooRepetitive, TooLarge},
 	{patch.ErrExists, Conflict},
 	{patch.ErrLeftOver, NoMatch},
 	{fs.ErrNotExist, NotFound},

@@ -17,15 +17,16 @@ const MaxLines = 8 << 20
 
 // What can be wrong with a path, besides fs.ErrNotExist; see [PathError].
 var (
-	ErrNotRelative  = errors.New("path is absolute")
-	ErrIsDirectory  = errors.New("is a directory")
-	ErrNotRegular   = errors.New("is not a regular file")
-	ErrParentIsFile = errors.New("a parent is a file")
-	ErrNotWritable  = errors.New("is not writable")
-	ErrTooLarge     = errors.New("is too large")
-	ErrTooManyLines = errors.New("has too many lines")
-	ErrExists       = errors.New("exists already")
-	ErrLeftOver     = errors.New("has more lines than the patch removes")
+	ErrNotRelative   = errors.New("path is absolute")
+	ErrIsDirectory   = errors.New("is a directory")
+	ErrNotRegular    = errors.New("is not a regular file")
+	ErrParentIsFile  = errors.New("a parent is a file")
+	ErrNotWritable   = errors.New("is not writable")
+	ErrTooLarge      = errors.New("is too large")
+	ErrTooManyLines  = errors.New("has too many lines")
+	ErrTooRepetitive = errors.New("repeats the lines of the patch too often")
+	ErrExists        = errors.New("exists already")
+	ErrLeftOver      = errors.New("has more lines than the patch removes")
 )
 
 // A PathError says why a path of the patch cannot be changed as the patch wants.
@@ -49,6 +50,7 @@ var sentences = []struct {
 	{ErrTooLarge, "File %[1]s is too large to patch (limit 64 MiB)."},
 	{ErrExists, "File %[1]s exists already."},
 	{ErrLeftOver, "File %[1]s has more lines than the patch removes, so it is not deleted."},
+	{ErrTooRepetitive, "File %[1]s repeats the lines of the patch so often that finding their places takes too long; send the patch in parts."},
 	{ErrTooManyLines, "File %[1]s has too many lines to patch (limit 8,388,608)."},
 }
 

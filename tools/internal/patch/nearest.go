@@ -88,7 +88,7 @@ func (u *updater) advice(c *Chunk, header string, old []string) string {
 
 // elsewhere seeks lines from a line on that the finder has passed.
 func (u *updater) elsewhere(old []string, from int) (hit, bool) {
-	f := finder{text: u.text, sought: old, depth: len(old), cursor: from}
+	f := finder{text: u.text, sought: old, cursor: from}
 	return f.find(old, false)
 }
 
@@ -98,7 +98,7 @@ func (u *updater) window(old []string) []string {
 	if len(old) <= shownLines {
 		return old
 	}
-	f := finder{text: u.text, sought: old, depth: len(old)}
+	f := finder{text: u.text, sought: old}
 	from := 0
 	if h := f.try(asASCII, old, false); h.n >= shownLines && h.n < len(old) {
 		from = min(h.n-3, len(old)-shownLines)
@@ -135,7 +135,10 @@ type comparer struct {
 
 func newComparer(t *text, sought []string) *comparer {
 	s := newSieve(asASCII, sought)
-	c := &comparer{text: t, words: s.words(t, 0), n: min(len(sought), t.lines())}
+	c := &comparer{text: t, words: make([]uint32, t.lines()), n: min(len(sought), t.lines())}
+	for i := range c.words {
+		c.words[i] = s.number(t.line(i))
+	}
 	for _, line := range sought[:c.n] {
 		form := asASCII.normal([]byte(line), nil)
 		c.sought = append(c.sought, s.number(form))

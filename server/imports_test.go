@@ -22,7 +22,8 @@ var rules = []struct {
 	folder string
 	may    []string
 }{
-	{"cmd/", []string{"server", "sandbox", "tools", "skillrepo", "os", "os/exec"}},
+	{"cmd/", []string{"cmd/perstack-base/internal", "server", "sandbox", "tools", "skillrepo", "os", "os/exec"}},
+	{"cmd/perstack-base/internal/", []string{"server", "sandbox"}},
 	{"server/", []string{"server/internal", "tools", "sandbox", "skillrepo"}},
 	{"server/internal/jsonrpc/", nil},
 	{"server/internal/tasks/", []string{"server/internal/jsonrpc", "tools"}},

@@ -36,14 +36,6 @@ func networkFlag(f *pflag.FlagSet, p *process.Network, name, usage string) {
 	f.Var(v, name, usage)
 }
 
-// networkMode names what --network says.
-func networkMode(n process.Network) string {
-	if len(n.Rules()) > 0 {
-		return "rules"
-	}
-	return n.String()
-}
-
 // notNames are words that somebody means as a mode. They could be names of hosts.
 var notNames = []string{"on", "off", "true", "false", "yes", "no", "none", "all", "any", "open", "opened", "close", "closed", "host", "0", "1"}
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -108,3 +110,20 @@ func banner(o *options) {
 	fmt.Fprintf(stderr, "perstack-base %s speaks MCP on standard input and output, for an MCP client to start it.\n"+
 		"Workspace: %s. Ctrl-D ends it; perstack-base --help tells what else it does.\n", buildVersion(), dir)
 }
+
+// endSignals are what asks the server to end.
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// killOnSignal waits for one more signal, then ends commands and process at once.
+func killOnSignal(s *server.Server) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, endSignals...)
+	<-again
+	s.Kill()
+	os.Exit(exitFailed)
+}
+
+// surviveBrokenPipe keeps a write to a client that has gone from ending the
+// process before its children are ended. The signal is taken, not ignored:
+// children would inherit that it is ignored.
+func surviveBrokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

@@ -1,23 +1,18 @@
-package main
+package doctor
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
@@ -27,17 +22,14 @@ import (
 // nothing is none.
 const reachTime = 15 * time.Second
 
-// reachFlag takes the address that doctor tries.
-func reachFlag(f *pflag.FlagSet, p *string) {
-	f.Var(&setting{"HOST:PORT", "", func(text string) error {
-		host, port, err := net.SplitHostPort(text)
-		n, notNumber := strconv.ParseUint(port, 10, 16)
-		if err != nil || notNumber != nil || n == 0 || !isHost(host) {
-			return errors.New("must be a host and a port, as in registry.npmjs.org:443 or [2001:db8::1]:22")
-		}
-		*p = text
-		return nil
-	}}, "reach", "have a command connect there, and explain whether it can")
+// CheckTarget refuses what is not a host and a port.
+func CheckTarget(text string) error {
+	host, port, err := net.SplitHostPort(text)
+	n, notNumber := strconv.ParseUint(port, 10, 16)
+	if err != nil || notNumber != nil || n == 0 || !isHost(host) {
+		return errors.New("must be a host and a port, as in registry.npmjs.org:443 or [2001:db8::1]:22")
+	}
+	return nil
 }
 
 // isHost reports whether something can be a name or an address. An address of a link
@@ -51,24 +43,17 @@ func isHost(host string) bool {
 	})
 }
 
-// insideCommand connects from where it is. Doctor runs it as a command of a session.
-func insideCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: insideName + " HOST:PORT", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dialer, began := net.Dialer{Timeout: reachTime}, time.Now()
-			conn, err := dialer.DialContext(cmd.Context(), "tcp", args[0])
-			if err != nil {
-				return failure{err}
-			}
-			defer conn.Close()
-			fmt.Fprintf(cmd.OutOrStdout(), "%s in %d ms\n", conn.RemoteAddr(), time.Since(began).Milliseconds())
-			return nil
-		},
+// Connect connects to a target from where it is, and prints what answered.
+func Connect(ctx context.Context, w io.Writer, target string) error {
+	dialer, began := net.Dialer{Timeout: reachTime}, time.Now()
+	conn, err := dialer.DialContext(ctx, "tcp", target)
+	if err != nil {
+		return err
 	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(w, "%s in %d ms\n", conn.RemoteAddr(), time.Since(began).Milliseconds())
+	return err
 }
-
-const insideName = "connect-from-inside"
 
 // A verdict says what came of the attempt to connect.
 type verdict struct {
@@ -81,23 +66,16 @@ type verdict struct {
 	Why      string   `json:"why,omitempty"` // commands are not confined
 }
 
-// reach has a command connect to the target and explains what came of it.
-func reach(cmd *cobra.Command, s *server.Server, target string, asJSON bool) error {
-	program, err := os.Executable()
-	if err == nil {
-		program, err = filepath.EvalSymlinks(program)
-	}
-	if err != nil {
-		return failure{err}
-	}
+// Reach has a command of the server connect to a target and prints what came of it, with
+// the reason. The command is program, which must call [Connect]; its arguments end
+// with the target.
+func Reach(ctx context.Context, w io.Writer, s *server.Server, target string, command process.Command, asJSON bool) (reached bool, err error) {
 	shell := s.Commands().NewShell()
 	defer shell.Close()
-	res, err := shell.Run(cmd.Context(), process.Command{
-		Name: program, Args: []string{insideName, "--", target}, Read: []string{program}, Env: withoutFlags(cmd),
-		Stdout: true, Stderr: true, Timeout: 2 * reachTime, NoSurvivors: true,
-	})
+	command.Stdout, command.Stderr, command.Timeout, command.NoSurvivors = true, true, 2*reachTime, true
+	res, err := shell.Run(ctx, command)
 	if err != nil {
-		return failure{fmt.Errorf("no command can try it: %w", err)}
+		return false, fmt.Errorf("no command can try it: %w", err)
 	}
 	v := verdict{Target: target, Reached: res.ExitCode == 0 && !res.TimedOut, Refused: res.Refused}
 	v.Confined, v.Why = s.Commands().Confined()
@@ -107,32 +85,12 @@ func reach(cmd *cobra.Command, s *server.Server, target string, asJSON bool) err
 		said := strings.TrimSpace(process.ValidText(res.Stderr.Head))
 		v.Error = cmp.Or(strings.TrimPrefix(said, "perstack-base: "), "it gave no answer")
 	}
-	if err := v.write(cmd.OutOrStdout(), asJSON); err != nil {
-		return failure{err}
-	}
-	if !v.Reached {
-		return failure{}
-	}
-	return nil
-}
-
-// withoutFlags takes the variables that set flags away from the command that tries:
-// they concern the server.
-func withoutFlags(cmd *cobra.Command) map[string]string {
-	empty := map[string]string{}
-	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if os.Getenv(envName(f.Name)) != "" {
-			empty[envName(f.Name)] = ""
-		}
-	})
-	return empty
+	return v.Reached, v.write(w, asJSON)
 }
 
 func (v verdict) write(w io.Writer, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		return printJSON(w, v)
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if v.Reached {

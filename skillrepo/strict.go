@@ -2,6 +2,7 @@ package skillrepo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
 )
@@ -101,7 +103,7 @@ func extensionNotes(t tree, at string) (messages []string) {
 		return nil
 	}
 	for _, key := range extensions {
-		if get(m, key) != nil {
+		if front.Get(m, key) != nil {
 			messages = append(messages, key+" is an extension: perstack-base and Echo Agent read it, the published rules do not have it")
 		}
 	}
@@ -110,7 +112,7 @@ func extensionNotes(t tree, at string) (messages []string) {
 
 func unexpectedKeys(m *yaml.Node) []string {
 	var extra []string
-	for key := range pairs(m) {
+	for key := range front.Pairs(m) {
 		if !slices.Contains(strictKeys, key) {
 			extra = append(extra, key)
 		}
@@ -124,11 +126,11 @@ func unexpectedKeys(m *yaml.Node) []string {
 }
 
 func strictNameErrors(m *yaml.Node, dirName string) []string {
-	v := get(m, "name")
+	v := front.Get(m, "name")
 	if v == nil {
 		return []string{"Missing required field in frontmatter: name"}
 	}
-	name, _ := text(v)
+	name, _ := front.Text(v)
 	if name == "" {
 		return []string{"Field 'name' must be a non-empty string"}
 	}
@@ -136,11 +138,11 @@ func strictNameErrors(m *yaml.Node, dirName string) []string {
 }
 
 func strictDescription(m *yaml.Node) []string {
-	v := get(m, "description")
+	v := front.Get(m, "description")
 	if v == nil {
 		return []string{"Missing required field in frontmatter: description"}
 	}
-	if s, _ := text(v); s == "" {
+	if s, _ := front.Text(v); s == "" {
 		return []string{"Field 'description' must be a non-empty string"}
 	}
 	if k := utf8.RuneCountInString(v.Value); k > maxDescription {
@@ -150,7 +152,7 @@ func strictDescription(m *yaml.Node) []string {
 }
 
 func strictCompatibility(m *yaml.Node) []string {
-	v := get(m, "compatibility")
+	v := front.Get(m, "compatibility")
 	if v == nil {
 		return nil
 	}
@@ -179,4 +181,38 @@ func lenientWarnings(ctx context.Context, t tree, at string) (messages []string)
 		messages = append(messages, d.Message)
 	}
 	return messages
+}
+
+// strictMapping reads the front matter as the reference does, in which it ends at
+// the next --- wherever that stands. A problem stands for the mapping.
+func strictMapping(t tree, file string) (m *yaml.Node, problem string) {
+	raw, err := readPath(t, file, 2*front.MaxFrontmatter+front.MaxBody)
+	if err != nil {
+		return nil, plainError("SKILL.md cannot be read", err).Error()
+	}
+	if !utf8.Valid(raw) {
+		return nil, "SKILL.md is not valid UTF-8"
+	}
+	rest, ok := strings.CutPrefix(string(front.ToLF(raw)), "---")
+	if !ok {
+		return nil, "SKILL.md must start with YAML frontmatter (---)"
+	}
+	text, _, ok := strings.Cut(rest, "---")
+	if !ok {
+		return nil, "SKILL.md frontmatter not properly closed with ---"
+	}
+	root, more, err := front.Parse(text)
+	if err == nil && more {
+		err = errors.New("more than one document")
+	}
+	if err == nil {
+		err = front.Refused(root, 0)
+	}
+	if err != nil {
+		return nil, "Invalid YAML in frontmatter: " + err.Error()
+	}
+	if root == nil || root.Kind != yaml.MappingNode {
+		return nil, "SKILL.md frontmatter must be a YAML mapping"
+	}
+	return root, ""
 }

@@ -1,4 +1,4 @@
-package skillrepo
+package front
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ var (
 	})
 )
 
-// appendJSON appends a plain tree as JSON, keys in the order written.
-func appendJSON(b []byte, n *yaml.Node) []byte {
+// AppendJSON appends a plain tree as JSON, keys in the order written.
+func AppendJSON(b []byte, n *yaml.Node) []byte {
 	switch n.Kind {
 	case yaml.MappingNode:
 		b = append(b, '{')
@@ -33,7 +33,7 @@ func appendJSON(b []byte, n *yaml.Node) []byte {
 				b = append(b, ',')
 			}
 			b = append(appendString(b, n.Content[i].Value), ':')
-			b = appendJSON(b, n.Content[i+1])
+			b = AppendJSON(b, n.Content[i+1])
 		}
 		return append(b, '}')
 	case yaml.SequenceNode:
@@ -42,7 +42,7 @@ func appendJSON(b []byte, n *yaml.Node) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendJSON(b, c)
+			b = AppendJSON(b, c)
 		}
 		return append(b, ']')
 	}
@@ -82,8 +82,8 @@ func isPlain(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Style&quoted == 0
 }
 
-// isNull reports whether a value is absent in all but its key.
-func isNull(n *yaml.Node) bool {
+// IsNull reports whether a value is absent in all but its key.
+func IsNull(n *yaml.Node) bool {
 	return isPlain(n) && string(appendScalar(nil, n)) == "null"
 }
 
@@ -124,4 +124,9 @@ func canonical(v string) string {
 		return "0"
 	}
 	return sign + v
+}
+
+// IsString reports whether a value is text in the JSON form.
+func IsString(v *yaml.Node) bool {
+	return v != nil && v.Kind == yaml.ScalarNode && appendScalar(nil, v)[0] == '"'
 }

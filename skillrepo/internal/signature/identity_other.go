@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package skillrepo
+package signature
 
 import "io/fs"
 

@@ -1,4 +1,4 @@
-package skillrepo
+package front
 
 import (
 	"errors"
@@ -17,44 +17,44 @@ const (
 	maxDepth      = 200     // nesting that readers of the JSON form can take
 )
 
-// A mapping is the front matter as a plain tree: no aliases, string keys, each once.
-type mapping struct {
-	node   *yaml.Node
-	mended bool // it took the quote-retry or dropping duplicate keys to read it
+// A Mapping is the front matter as a plain tree: no aliases, string keys, each once.
+type Mapping struct {
+	Node   *yaml.Node
+	Mended bool // it took the quote-retry or dropping duplicate keys to read it
 }
 
-// parseMapping reads front matter leniently.
-func parseMapping(text string, n *notes) (mapping, error) {
-	var m mapping
-	root, more, err := parseYAML(text)
+// ParseMapping reads front matter leniently.
+func ParseMapping(text string, warn Warn) (Mapping, error) {
+	var m Mapping
+	root, more, err := Parse(text)
 	if err != nil {
 		var retryErr error
-		if root, more, retryErr = parseYAML(quoteValues(text)); retryErr != nil {
+		if root, more, retryErr = Parse(quoteValues(text)); retryErr != nil {
 			return m, fmt.Errorf("the frontmatter is not valid YAML: %w", err)
 		}
-		n.warn("the frontmatter is valid YAML only with some values quoted: %v", err)
-		m.mended = true
+		warn("the frontmatter is valid YAML only with some values quoted: %v", err)
+		m.Mended = true
 	}
 	if more {
-		n.warn("the frontmatter holds more than one YAML document; only the first counts")
-		m.mended = true
+		warn("the frontmatter holds more than one YAML document; only the first counts")
+		m.Mended = true
 	}
 	if root == nil || root.Kind != yaml.MappingNode {
 		return m, errors.New("the frontmatter is not a YAML mapping")
 	}
 	p := plainer{nodes: maxAliasNodes, bytes: maxAliasBytes}
-	if m.node, err = p.plain(root, 0, false); err != nil {
+	if m.Node, err = p.plain(root, 0, false); err != nil {
 		return m, err
 	}
 	for _, key := range p.repeated {
-		n.warn("the frontmatter has the key %q more than once; the last one counts", key)
-		m.mended = true
+		warn("the frontmatter has the key %q more than once; the last one counts", key)
+		m.Mended = true
 	}
 	return m, nil
 }
 
-// parseYAML returns the root node of the first document, nil when there is none.
-func parseYAML(text string) (root *yaml.Node, more bool, err error) {
+// Parse returns the root node of the first document, nil when there is none.
+func Parse(text string) (root *yaml.Node, more bool, err error) {
 	defer func() {
 		// The parser reports most trouble as errors; what it panics with is trouble too.
 		if r := recover(); r != nil {
@@ -88,7 +88,7 @@ func quoteValues(text string) string {
 		if m == nil {
 			continue
 		}
-		if _, _, err := parseYAML(line); err != nil {
+		if _, _, err := Parse(line); err != nil {
 			lines[i] = m[1] + `"` + escape.Replace(strings.TrimRight(m[2], " \t")) + `"`
 		}
 	}
@@ -136,7 +136,7 @@ func (p *plainer) unique(m *yaml.Node) {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		key, val := m.Content[i], m.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			key = &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: string(appendJSON(nil, key))}
+			key = &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: string(AppendJSON(nil, key))}
 		}
 		if j, ok := at[key.Value]; ok {
 			p.repeated = append(p.repeated, key.Value)
@@ -149,8 +149,8 @@ func (p *plainer) unique(m *yaml.Node) {
 	m.Content = kept
 }
 
-// get returns the value of a key, nil without one.
-func get(m *yaml.Node, key string) *yaml.Node {
+// Get returns the value of a key, nil without one.
+func Get(m *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		if m.Content[i].Value == key {
 			return m.Content[i+1]
@@ -159,8 +159,8 @@ func get(m *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// pairs visits the keys and values of a mapping as written.
-func pairs(m *yaml.Node) func(yield func(string, *yaml.Node) bool) {
+// Pairs visits the keys and values of a mapping as written.
+func Pairs(m *yaml.Node) func(yield func(string, *yaml.Node) bool) {
 	return func(yield func(string, *yaml.Node) bool) {
 		for i := 0; i+1 < len(m.Content); i += 2 {
 			if !yield(m.Content[i].Value, m.Content[i+1]) {
@@ -168,4 +168,48 @@ func pairs(m *yaml.Node) func(yield func(string, *yaml.Node) bool) {
 			}
 		}
 	}
+}
+
+// Refused finds what strict YAML does not allow, nil for nothing.
+func Refused(n *yaml.Node, depth int) error {
+	if n == nil {
+		return nil
+	}
+	what := ""
+	switch {
+	case n.Kind == yaml.AliasNode:
+		what = "an alias"
+	case n.Anchor != "":
+		what = "an anchor"
+	case n.Style&yaml.TaggedStyle != 0:
+		what = "a tag"
+	case n.Style&yaml.FlowStyle != 0:
+		what = "a flow list or mapping"
+	case depth > maxDepth:
+		what = "too deep nesting"
+	}
+	if what != "" {
+		return fmt.Errorf("line %d: %s is not allowed", n.Line, what)
+	}
+	seen := map[string]bool{}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if seen[c.Value] || c.Kind != yaml.ScalarNode {
+				return fmt.Errorf("line %d: the key %q is repeated or not text", c.Line, c.Value)
+			}
+			seen[c.Value] = true
+		}
+		if err := Refused(c, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Text is a scalar's text, trimmed; ok is false for anything but a scalar.
+func Text(v *yaml.Node) (s string, ok bool) {
+	if v == nil || v.Kind != yaml.ScalarNode {
+		return "", false
+	}
+	return strings.TrimSpace(v.Value), true
 }

@@ -1,4 +1,4 @@
-package skillrepo
+package signature
 
 import (
 	"io/fs"

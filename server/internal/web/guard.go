@@ -21,7 +21,7 @@ type guard struct {
 	realm  string
 	local  bool // a unix socket: there is no host to check, and file modes guard it
 	next   site
-	slots  slots
+	slots  *slots
 }
 
 // An Access says who may reach a transport.
@@ -32,7 +32,7 @@ type Access struct {
 }
 
 func newGuard(cfg *Config, next site) *guard {
-	return &guard{access: cfg.Access, realm: cfg.Dispatcher.Identity.Name, local: cfg.Listener.Addr().Network() == "unix", next: next}
+	return &guard{access: cfg.Access, realm: cfg.Dispatcher.Identity.Name, local: cfg.Listener.Addr().Network() == "unix", next: next, slots: newSlots()}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	g.next.ServeHTTP(w, r.WithContext(withHeldSlot(r.Context(), heldSlot{&g.slots, release})))
+	g.next.ServeHTTP(w, r.WithContext(withHeldSlot(r.Context(), heldSlot{g.slots, release})))
 }
 
 // checkRoute refuses a request for the path, the host or the origin that it names.
@@ -146,10 +146,10 @@ func (g *guard) challenge(w http.ResponseWriter, r *http.Request) {
 
 // admit takes a slot for the request; release gives it back, once.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) (release func(), f *httpFault) {
-	slot := &g.slots.posts
+	slot := g.slots.posts
 	switch {
 	case r.Method == http.MethodGet:
-		slot = &g.slots.streams
+		slot = g.slots.streams
 	case r.Method != http.MethodPost:
 		return func() {}, nil
 	}

@@ -2,27 +2,25 @@ package web
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 )
 
-// slots count what is being served.
+// slots are what may be served at a time.
 type slots struct{ posts, streams slot }
 
-// A slot counts requests of one kind, up to maxSlots.
-type slot struct{ taken atomic.Int64 }
+// A slot has room for maxSlots requests of one kind.
+type slot chan struct{}
 
-// take counts one more, unless there are too many. release may be called twice.
-func (s *slot) take() (release func(), ok bool) {
-	if s.taken.Add(1) > maxSlots {
-		s.taken.Add(-1)
+func newSlots() *slots { return &slots{make(slot, maxSlots), make(slot, maxSlots)} }
+
+// take takes one place, unless none is left. release may be called twice.
+func (s slot) take() (release func(), ok bool) {
+	select {
+	case s <- struct{}{}:
+		return sync.OnceFunc(func() { <-s }), true
+	default:
 		return nil, false
 	}
-	var done atomic.Bool
-	return func() {
-		if done.CompareAndSwap(false, true) {
-			s.taken.Add(-1)
-		}
-	}, true
 }
 
 type heldSlotKey struct{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/skillrepo"
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // The events that hooks are told of.
@@ -219,7 +220,7 @@ func (w *Watch) command(ctx context.Context, g *guard, h skillrepo.Hook, event, 
 
 // failure says why a hook did not do its work, "" when it did.
 func failure(r Result, timeout time.Duration) string {
-	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
+	switch stderr := outcut.Prefix(strings.TrimSpace(r.Stderr), maxCommandBytes); {
 	case r.Err != nil:
 		return fmt.Sprintf("Hook could not run: %v", r.Err)
 	case r.TimedOut:

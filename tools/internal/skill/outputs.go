@@ -14,6 +14,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // Outputs say which files to report after a run, and what to do with them.
@@ -218,7 +219,7 @@ func (c *collector) warn(format string, args ...any) {
 	}
 	for i, arg := range args {
 		if name, ok := arg.(string); ok && len(name) > maxWarnedName {
-			args[i] = clipTo(name, maxWarnedName) + "…"
+			args[i] = outcut.Prefix(name, maxWarnedName) + "…"
 		}
 	}
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
@@ -261,7 +262,7 @@ func (c *collector) describe(f found, limit int64, room int) (out OutputFile, us
 		return out, 0
 	}
 	if len(text) > room || int64(n) < want {
-		text = clipTo(text, room)
+		text = outcut.Prefix(text, room)
 		out.Truncated = true
 		c.hits["max_output"] = true
 	}

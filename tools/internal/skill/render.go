@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // Bounds of one rendering.
@@ -135,7 +136,7 @@ func (p *Page) execute(ctx context.Context, run Runner, script string, q *quota)
 
 // inlineText is what a command printed, or how it failed.
 func inlineText(r Result) string {
-	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
+	switch stderr := outcut.Prefix(strings.TrimSpace(r.Stderr), maxCommandBytes); {
 	case r.Err != nil:
 		return fmt.Sprintf("[sandbox error: %v]", r.Err)
 	case r.TimedOut:
@@ -145,7 +146,7 @@ func inlineText(r Result) string {
 	case r.ExitCode != 0:
 		return fmt.Sprintf("[error: exit code %d]", r.ExitCode)
 	}
-	return strings.TrimSpace(clip(r.Stdout))
+	return strings.TrimSpace(outcut.Prefix(r.Stdout, maxCommandBytes))
 }
 
 // argv starts a shell. The arguments are the shell's, never part of the script.
@@ -216,15 +217,3 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 
 // Escape makes a name safe within a tag.
 func Escape(name string) string { return escaper.Replace(name) }
-
-// clip cuts text to what a command may say, at a character.
-func clip(s string) string {
-	if len(s) <= maxCommandBytes {
-		return s
-	}
-	cut := maxCommandBytes
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut]
-}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/perstack-ai/perstack-base/tools"
 )
 
 // A Session is the client as mcp-go sees it. The one of a connection serves
@@ -100,4 +102,12 @@ func (f *field[T]) get() (v T) {
 		v = *set
 	}
 	return v
+}
+
+// Sessions makes what the tools keep for a client.
+type Sessions interface {
+	// Open makes the session of one connection; end drops it.
+	Open(id string) (session *tools.Session, end func())
+	// OpenCall makes the session of a single call that nothing comes before or after.
+	OpenCall() (session *tools.Session, end func())
 }

@@ -9,9 +9,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 // Bounds of the published format, in code points, and of our names, in bytes.

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 	"gopkg.in/yaml.v3"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 // A HookGroup is the hooks of one event for the tools that one matcher names.

@@ -11,9 +11,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 // A Report is the verdict of strict validation: valid without errors.
@@ -43,30 +44,33 @@ func Validate(ctx context.Context, dir Root, given string) Report {
 		return rep
 	}
 	at = skillDir(t, at)
-	rep.Errors = append(rep.Errors, strictErrors(t, at, path.Base(filepath.ToSlash(t.abs(at))), given)...)
+	m, problem := readStrictly(t, at, given)
+	if problem == "" {
+		rep.Errors = append(rep.Errors, slices.Concat(unexpectedKeys(m), strictNameErrors(m, path.Base(filepath.ToSlash(t.abs(at)))),
+			strictDescription(m), strictCompatibility(m))...)
+		rep.notes = extensionNotes(m)
+	} else {
+		rep.Errors = append(rep.Errors, problem)
+	}
 	rep.Warnings = append(rep.Warnings, lenientWarnings(ctx, t, at)...)
-	rep.notes = extensionNotes(t, at)
 	return rep
 }
 
-// strictErrors judges the directory at a path of the tree, which is called dirName.
-func strictErrors(t tree, at, dirName, given string) []string {
+// readStrictly reads the front matter in the directory at a path of the tree. A
+// problem stands for it.
+func readStrictly(t tree, at, given string) (m *yaml.Node, problem string) {
 	real, info, err := t.resolve(".", at)
 	switch {
 	case err != nil:
-		return []string{"Path does not exist: " + given}
+		return nil, "Path does not exist: " + given
 	case !info.IsDir():
-		return []string{"Not a directory: " + given}
+		return nil, "Not a directory: " + given
 	}
 	file, ok := strictFile(t, real)
 	if !ok {
-		return []string{"Missing required file: SKILL.md"}
+		return nil, "Missing required file: SKILL.md"
 	}
-	m, problem := strictMapping(t, file)
-	if problem != "" {
-		return []string{problem}
-	}
-	return slices.Concat(unexpectedKeys(m), strictNameErrors(m, dirName), strictDescription(m), strictCompatibility(m))
+	return strictMapping(t, file)
 }
 
 // strictFile finds SKILL.md, else skill.md, in exactly that spelling.
@@ -89,19 +93,7 @@ func strictFile(t tree, dir string) (file string, ok bool) {
 var extensions = []string{"hooks", "paths", "shell"}
 
 // extensionNotes names the extensions that a skill uses.
-func extensionNotes(t tree, at string) (messages []string) {
-	real, _, err := t.resolve(".", at)
-	if err != nil {
-		return nil
-	}
-	file, ok := strictFile(t, real)
-	if !ok {
-		return nil
-	}
-	m, problem := strictMapping(t, file)
-	if problem != "" {
-		return nil
-	}
+func extensionNotes(m *yaml.Node) (messages []string) {
 	for _, key := range extensions {
 		if front.Get(m, key) != nil {
 			messages = append(messages, key+" is an extension: perstack-base and Echo Agent read it, the published rules do not have it")

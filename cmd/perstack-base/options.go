@@ -64,7 +64,7 @@ func (o *options) registerServed(f *pflag.FlagSet) {
 }
 
 func (o *options) registerCommands(f *pflag.FlagSet) {
-	timeoutFlag(f, &o.timeout, "timeout", "end a command that sets no timeout of its own after this time, as in 90s (default: what each tool sets)")
+	timeFlag(f, &o.timeout, "timeout", server.MinTimeout, "", "end a command that sets no timeout of its own after this time, as in 90s (default: what each tool sets)")
 	o.taskAfter, o.taskTTL = server.DefaultTaskAfter, server.DefaultTaskTTL
 	timeFlag(f, &o.taskAfter, "task-after", 0, "10s", "turn a call into a task when its command runs longer, where the client takes tasks; 0 = at once")
 	timeFlag(f, &o.taskTTL, "task-ttl", time.Second, "1h", "keep the result of a task for this time")

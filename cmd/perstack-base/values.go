@@ -91,11 +91,6 @@ func sizeFlag(f *pflag.FlagSet, p *int, name string, least int, usage string) {
 	}}, name, usage)
 }
 
-// timeoutFlag takes a time that every tool accepts as the deadline of a command.
-func timeoutFlag(f *pflag.FlagSet, p *time.Duration, name, usage string) {
-	timeFlag(f, p, name, server.MinTimeout, "", usage)
-}
-
 // timeFlag takes a time of at least least, and of a day at most.
 func timeFlag(f *pflag.FlagSet, p *time.Duration, name string, least time.Duration, def, usage string) {
 	f.Var(&setting{"TIME", def, func(text string) error {

@@ -125,9 +125,6 @@ func (c *Collector) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteString is Write for a string.
-func (c *Collector) WriteString(s string) (int, error) { return c.Write([]byte(s)) }
-
 // keep is how many bytes are kept at either end.
 func (c *Collector) keep() int { return c.limit + 1 }
 

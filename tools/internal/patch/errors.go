@@ -92,11 +92,10 @@ func noBegin(first string) error {
 		Help:   "Got: " + got + "\n" + example}
 }
 
-func noEnd() error {
-	return &SyntaxError{Reason: "Invalid patch: The last line of the patch must be '*** End Patch'"}
-}
-
-func noSection() error { return &SyntaxError{Reason: "No files were modified."} }
+var (
+	errNoEnd     = &SyntaxError{Reason: "Invalid patch: The last line of the patch must be '*** End Patch'"}
+	errNoSection = &SyntaxError{Reason: "No files were modified."}
+)
 
 func invalidHunk(line int, what, help string) error {
 	return &SyntaxError{Line: line, Reason: fmt.Sprintf("Invalid patch hunk on line %d: %s", line, what), Help: help}

@@ -40,7 +40,7 @@ explained. Exit code 1 means that it was not reached.`,
 					ok, err = doctor.Reach(cmd.Context(), cmd.OutOrStdout(), s, target, command, asJSON)
 				}
 			} else {
-				flags := doctor.Flags{Sandbox: o.sandbox, Image: o.container.Image, Network: o.network, JSON: asJSON}
+				flags := doctor.Flags{Sandbox: o.sandbox, Image: o.cfg.Container.Image, Network: o.cfg.Network, JSON: asJSON}
 				ok, err = doctor.Examine(cmd.Context(), cmd.OutOrStdout(), s, flags)
 			}
 			if err != nil || !ok {

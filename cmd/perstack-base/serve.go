@@ -81,8 +81,8 @@ func warnUnconfined(s *server.Server, o *options) {
 		fmt.Fprintf(stderr, "perstack-base: nothing keeps %s %s here: %s (perstack-base doctor tells more)\n", k.Flag, k.Value, k.By)
 	}
 	unenforced := ""
-	if rules := o.network.Rules(); len(rules) > 0 {
-		unenforced = ", and nothing enforces --network " + o.network.String()
+	if rules := o.cfg.Network.Rules(); len(rules) > 0 {
+		unenforced = ", and nothing enforces --network " + o.cfg.Network.String()
 	}
 	s.Commands().WhenUnconfined(func(why string) {
 		fmt.Fprintf(stderr, "perstack-base: commands are not confined: %s%s (perstack-base doctor tells more)\n", why, unenforced)
@@ -104,9 +104,9 @@ func banner(o *options) {
 	if err != nil || in.Mode()&os.ModeCharDevice == 0 || nullErr == nil && os.SameFile(in, null) {
 		return
 	}
-	dir, err := filepath.Abs(o.workspace)
+	dir, err := filepath.Abs(o.cfg.Workspace)
 	if err != nil {
-		dir = o.workspace
+		dir = o.cfg.Workspace
 	}
 	fmt.Fprintf(stderr, "perstack-base %s speaks MCP on standard input and output, for an MCP client to start it.\n"+
 		"Workspace: %s. Ctrl-D ends it; perstack-base --help tells what else it does.\n", buildVersion(), dir)

@@ -24,8 +24,17 @@ func isDoc(file string) bool {
 	return (ext == ".md" || ext == ".txt") && !strings.EqualFold(path.Base(file), "SKILL.md")
 }
 
-func docsOf(files []skillrepo.File) []skillrepo.File {
-	return slices.DeleteFunc(slices.Clone(files), func(f skillrepo.File) bool { return !isDoc(f.Path) })
+// docs finds a skill and its docs, in byte order.
+func (e *Engine) docs(ctx context.Context, name string) (*skillrepo.Skill, []skillrepo.File, error) {
+	sk, err := e.find(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := sk.Files(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return sk, slices.DeleteFunc(list.Files, func(f skillrepo.File) bool { return !isDoc(f.Path) }), nil
 }
 
 // paths are the selected docs that exist.
@@ -64,19 +73,12 @@ func sortOut(names []string, docs []skillrepo.File) (known, missing []string) {
 
 // Docs lists the docs of a skill in byte order.
 func (s *Session) Docs(ctx context.Context, name string) ([]string, error) {
-	sk, err := s.engine.find(ctx, name)
-	if err != nil {
-		return nil, err
+	_, docs, err := s.engine.docs(ctx, name)
+	paths := []string{}
+	for _, f := range docs {
+		paths = append(paths, f.Path)
 	}
-	list, err := sk.Files(ctx)
-	if err != nil {
-		return nil, err
-	}
-	docs := []string{}
-	for _, f := range docsOf(list.Files) {
-		docs = append(docs, f.Path)
-	}
-	return docs, nil
+	return paths, err
 }
 
 // Load opens a skill and returns its rendering, followed by the selected docs, in
@@ -90,11 +92,10 @@ func (s *Session) Load(ctx context.Context, name string, names []string, all boo
 	if err != nil {
 		return "", err
 	}
-	list, err := sk.Files(ctx)
+	_, docs, err := s.engine.docs(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	docs := docsOf(list.Files)
 	known, missing := sortOut(names, docs)
 	s.mu.Lock()
 	switch {
@@ -208,15 +209,10 @@ func (s *Session) Select(ctx context.Context, name string, names []string, all b
 	if !slices.Contains(SelectModes, mode) {
 		return out, errorf(ErrBadInput, "mode must be one of %s, not %q", strings.Join(SelectModes, ", "), outcut.Prefix(given, 100))
 	}
-	sk, err := s.engine.find(ctx, name)
+	sk, docs, err := s.engine.docs(ctx, name)
 	if err != nil {
 		return out, err
 	}
-	list, err := sk.Files(ctx)
-	if err != nil {
-		return out, err
-	}
-	docs := docsOf(list.Files)
 	known, missing := sortOut(names, docs)
 	if len(names) > 0 && len(known) == 0 && !all && mode != "clear" {
 		return out, &Error{Kind: ErrNotFound, Msg: "docs not found: " + strings.Join(missing, ", "), Way: "skill_list_docs names the docs of a skill."}

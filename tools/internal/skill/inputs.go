@@ -240,12 +240,23 @@ func (src *source) walk(fsys *files.FS, top, rel string) error {
 	return nil
 }
 
+// spellings are what a part of a URI may mean: written as it is or percent-encoded.
+func spellings(s string) []string {
+	if decoded, err := url.PathUnescape(s); err == nil && decoded != s {
+		return []string{s, decoded}
+	}
+	return []string{s}
+}
+
 // skillSource is a file or a directory of a known skill.
 func (s *Session) skillSource(ctx context.Context, w *workspace, from, rest string) (*source, error) {
 	name, rel, _ := strings.Cut(rest, "/")
-	sk, err := s.engine.find(ctx, name)
-	if decoded, decErr := url.PathUnescape(name); err != nil && decErr == nil && decoded != name {
-		sk, err = s.engine.find(ctx, decoded)
+	var sk *skillrepo.Skill
+	var err error
+	for _, name := range spellings(name) {
+		if sk, err = s.engine.find(ctx, name); err == nil {
+			break
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -254,11 +265,7 @@ func (s *Session) skillSource(ctx context.Context, w *workspace, from, rest stri
 	if err != nil {
 		return nil, err
 	}
-	names := []string{rel}
-	if decoded, err := url.PathUnescape(rel); err == nil && decoded != rel {
-		names = append(names, decoded)
-	}
-	for _, p := range names {
+	for _, p := range spellings(rel) {
 		p = path.Clean(strings.ReplaceAll(p, `\`, "/"))
 		if p == ".." || strings.HasPrefix(p, "../") || path.IsAbs(p) {
 			return nil, errorf(ErrOutside, "%s leads outside the skill", from)

@@ -88,11 +88,7 @@ var ErrNoArtifact = scratch.ErrNoArtifact
 // percent-encoded or not.
 func (e *Engine) Artifact(uri string) (content []byte, mime string, err error) {
 	ref, ok := strings.CutPrefix(uri, ArtifactScheme)
-	refs := []string{ref}
-	if decoded, err := url.PathUnescape(ref); err == nil && decoded != ref {
-		refs = []string{decoded, ref}
-	}
-	for _, ref := range refs {
+	for _, ref := range slices.Backward(spellings(ref)) {
 		name, version := cutVersion(ref)
 		if !ok || !goodName(name) {
 			continue

@@ -9,7 +9,7 @@ import (
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
-// A selected tool, with the profile whose wire it speaks.
+// A selected tool, with the profile that it belongs to.
 type selected struct {
 	profile *tools.Profile
 	tool    *tools.Tool
@@ -171,7 +171,7 @@ func toolNames(p *tools.Profile) []string {
 }
 
 // Nearest returns the candidate that a word was probably meant to be, or "". They
-// may differ in case, or in one letter of three that is wrong, missing, superfluous
+// may differ in case, or in one letter of three that is wrong, missing, extra
 // or swapped with the next: what is farther off is another word.
 func Nearest(word string, candidates []string) string {
 	best, least := "", 0

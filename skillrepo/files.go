@@ -145,7 +145,7 @@ func (l *Listing) find(p string) (File, bool) {
 	return l.Files[i], true
 }
 
-// fileAt makes a File of a directory entry that is no directory, or says why not.
+// fileAt makes a File of an entry that is not a directory, or says why not.
 func (s *Skill) fileAt(rel string, e fs.DirEntry, n *notes) (File, bool) {
 	real, info, err := path.Join(s.real, rel), fs.FileInfo(nil), error(nil)
 	if e.Type()&fs.ModeSymlink != 0 {

@@ -26,7 +26,7 @@ type Report struct {
 }
 
 // Notes says of unexpected fields which are extensions that this server reads, so
-// that nobody takes the error about them for a spelling mistake.
+// that the error about them is not taken for a spelling mistake.
 func (r Report) Notes() []string { return r.notes }
 
 const maxCompatibility = 500 // code points

@@ -26,10 +26,10 @@ type Field struct {
 	MinLen   *int
 	MaxLen   *int
 	Enum     []string
-	Known    []string // listed as the enum, but not enforced: the tool itself words a stranger
+	Known    []string // listed as the enum, but not enforced: the tool itself refuses other values
 	Also     string   // another name that is accepted and not listed
 	NoNUL    bool     // NUL is refused, for what the system takes as a path or argument
-	Number   bool     // whole numbers are listed as "number", for wires that say so
+	Number   bool     // whole numbers are listed as "number", for APIs that do so
 	Nullable bool     // null is a value: a pointer that is never left out
 
 	kind   kind
@@ -87,7 +87,7 @@ func (s *Schema) clone() *Schema {
 // schemaOf derives the schema of a struct type and panics on what it does not know.
 func schemaOf(t reflect.Type) *Schema {
 	if t.Kind() != reflect.Struct {
-		panic(fmt.Sprintf("tools: %s is no struct", t))
+		panic(fmt.Sprintf("tools: %s is not a struct", t))
 	}
 	s := &Schema{}
 	for _, sf := range reflect.VisibleFields(t) {

@@ -7,7 +7,7 @@ import (
 )
 
 // A Task is a call whose client may stop waiting for it and come back for the
-// result. When that is, is not the tool's affair: it only says how far it is.
+// result. The tool does not decide when: it only says how far it is.
 type Task interface {
 	// Begin says that all questions that come before the work are settled. Until
 	// then the client waits for the answer, which may be one of them.

@@ -22,7 +22,7 @@ forbidden call and must succeed, a confined one makes it and must fail. Only wha
 claimed. Then come the paths that commands may reach, each with the reason, and those that are left
 out. Exit code 1 means that something is not enforced.
 
-With --container, a container is made as for a session, and what it has is told.
+With --container, a container is made as for a session, and what it has is shown.
 
 With --reach, a command connects to HOST:PORT instead, confined like every other, and the verdict is
 explained. Exit code 1 means that it was not reached.`,

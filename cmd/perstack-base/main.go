@@ -59,7 +59,7 @@ func run(args []string) int {
 }
 
 // A failure is work that failed, in contrast to a command line that makes no
-// sense. A nil err has been told already.
+// sense. A nil err has been reported already.
 type failure struct{ err error }
 
 func (f failure) Error() string { return fmt.Sprint(f.err) }

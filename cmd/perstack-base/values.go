@@ -211,7 +211,7 @@ func networkFlag(f *pflag.FlagSet, p *process.Network, name, usage string) {
 	f.Var(v, name, usage)
 }
 
-// notNames are words that somebody means as a mode. They could be names of hosts.
+// notNames are words that are meant as a mode. They could be names of hosts.
 var notNames = []string{"on", "off", "true", "false", "yes", "no", "none", "all", "any", "open", "opened", "close", "closed", "host", "0", "1"}
 
 // mistaken refuses a word that is nearly a mode.

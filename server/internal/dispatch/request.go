@@ -32,7 +32,7 @@ type Request struct {
 	Received time.Time // for its span; zero = when it is handled
 
 	span   *trace.Span // nil: there are no spans
-	routed bool        // somebody was asked to answer it
+	routed bool        // it was passed on to be answered
 
 	fault     *jsonrpc.Error // why it is refused whatever it asks for
 	params    params

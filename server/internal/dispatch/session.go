@@ -15,7 +15,7 @@ import (
 // id, because what one request says of its client holds for no other.
 type Session struct {
 	id    string
-	notes chan mcp.JSONRPCNotification // nil: nothing is ever sent unasked
+	notes chan mcp.JSONRPCNotification // nil: no notification is ever sent
 	ask   Ask                          // nil: the client cannot be asked
 
 	ready   atomic.Bool

@@ -43,7 +43,7 @@ func (r *Request) TaskName() (id string, ok bool) {
 		var params struct {
 			ID string `json:"taskId"`
 		}
-		_ = json.Unmarshal(r.Params, &params) // what is no string is no id
+		_ = json.Unmarshal(r.Params, &params) // a value that is not a string is not an id
 		return params.ID, true
 	}
 	return "", false

@@ -24,7 +24,7 @@ func CheckUTF8(text []byte) *Error {
 	return nil
 }
 
-// notObject is the refusal of a JSON value that is no object.
+// notObject is the refusal of a JSON value that is not an object.
 const notObject = "a message must be a JSON object"
 
 // Read takes one message apart. The members are copies. Their names are matched

@@ -43,7 +43,7 @@ func newGuard(cfg *Config, next site) *guard {
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Connection", "close") // whom the guard does not know keeps none
+	w.Header().Set("Connection", "close") // an unknown client keeps no connection
 	if r.URL.Path == pathHealth && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		_, _ = w.Write([]byte("ok"))
 		return

@@ -39,7 +39,7 @@ type Image struct {
 // Resized tells whether Data has another size than the file.
 func (i *Image) Resized() bool { return i.Width != i.SentWidth || i.Height != i.SentHeight }
 
-// An UnsupportedError is a file that is no image of a type taken here, or one
+// An UnsupportedError is a file that is not an image of a type taken here, or one
 // that does not decode.
 type UnsupportedError struct{ Detected Type }
 

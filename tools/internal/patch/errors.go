@@ -65,7 +65,7 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Err }
 
-// A SyntaxError says why a text is no patch.
+// A SyntaxError says why a text is not a patch.
 type SyntaxError struct {
 	Line   int    // of the patch, counted from 1; 0: the patch as a whole
 	Reason string // the whole sentence

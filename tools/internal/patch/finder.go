@@ -9,7 +9,7 @@ import (
 // is built when it is first tried.
 type finder struct {
 	text   *text
-	sought []string // every line that will be looked for
+	wanted []string // every line that will be looked for
 	cursor int      // the first line that is searched
 	want   int      // of several places the one nearest to this line is meant: 0, the first
 	work   int      // lines that have been compared, see maxWork
@@ -33,7 +33,7 @@ type hit struct {
 func newFinder(t *text, chunks []Chunk) *finder {
 	f := &finder{text: t}
 	for i := range chunks {
-		f.sought = append(append(f.sought, chunks[i].Headers...), chunks[i].old()...)
+		f.wanted = append(append(f.wanted, chunks[i].Headers...), chunks[i].old()...)
 	}
 	return f
 }
@@ -61,7 +61,7 @@ func (f *finder) find(old []string, atEnd bool) (best hit, ok bool) {
 // try finds the longest beginning of old in one pass.
 func (f *finder) try(p pass, old []string, atEnd bool) hit {
 	if f.passes[p] == nil {
-		f.passes[p] = newSieve(p, f.sought)
+		f.passes[p] = newSieve(p, f.wanted)
 		f.passes[p].read(f.text)
 	}
 	s := f.passes[p]
@@ -77,14 +77,14 @@ func (f *finder) try(p pass, old []string, atEnd bool) hit {
 	return h
 }
 
-// match finds the longest beginning of sought that stands in the text from a line on.
+// match finds the longest beginning of wanted that stands in the text from a line on.
 // atEnd is how many lines of the longest beginning stand at the end of the text. (This
 // is the algorithm of Knuth, Morris and Pratt, which goes on from each line that could
 // be the first to the next of these.)
-func (f *finder) match(s *sieve, sought []uint32, from int) (h hit, atEnd int) {
+func (f *finder) match(s *sieve, wanted []uint32, from int) (h hit, atEnd int) {
 	h.pass = s.pass
-	first := s.where[sought[0]]
-	back := borders(sought)
+	first := s.where[wanted[0]]
+	back := borders(wanted)
 	for i, have := sort.SearchInts(s.lines, from), 0; i < len(s.words) && f.work < maxWork; i++ {
 		if have == 0 {
 			next, _ := slices.BinarySearch(first, i)
@@ -95,10 +95,10 @@ func (f *finder) match(s *sieve, sought []uint32, from int) (h hit, atEnd int) {
 		}
 		f.work++
 		w := s.words[i]
-		for have > 0 && (have == len(sought) || sought[have] != w) {
+		for have > 0 && (have == len(wanted) || wanted[have] != w) {
 			have = back[have]
 		}
-		if sought[have] == w {
+		if wanted[have] == w {
 			have++
 		}
 		if have > h.n {

@@ -60,7 +60,7 @@ func FuzzFind(f *testing.F) {
 		content := strings.Join(append(spell(file), ""), "\n")
 		txt, _ := splitLines([]byte(content))
 		stretches := [][]string{spell(first), spell(second)}
-		fd := finder{text: txt, sought: slices.Concat(stretches...)}
+		fd := finder{text: txt, wanted: slices.Concat(stretches...)}
 		for _, old := range stretches {
 			if len(old) == 0 {
 				continue

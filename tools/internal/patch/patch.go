@@ -34,7 +34,7 @@ type Section struct {
 	NoEnd   bool     // Add: the last of them has none
 	Chunks  []Chunk  // Update: in file order; empty only for a pure rename. Delete: what the file must hold
 	Fresh   bool     // Add, MoveTo: nothing may be there yet
-	Mode    *bool    // whether the file shall be executable; nil: as it is
+	Mode    *bool    // whether the file is made executable; nil: as it is
 }
 
 // A Chunk is one change within a file.

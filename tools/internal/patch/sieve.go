@@ -17,9 +17,9 @@ type sieve struct {
 // other stands for lines that nothing looks for.
 const other = 0
 
-func newSieve(p pass, sought []string) *sieve {
-	s := &sieve{pass: p, numbers: make(map[string]uint32, len(sought)), scratch: make([]byte, 0, 256)}
-	for _, line := range sought {
+func newSieve(p pass, wanted []string) *sieve {
+	s := &sieve{pass: p, numbers: make(map[string]uint32, len(wanted)), scratch: make([]byte, 0, 256)}
+	for _, line := range wanted {
 		form := p.normal([]byte(line), nil)
 		if s.numbers[string(form)] == other {
 			s.numbers[string(form)] = uint32(len(s.numbers) + 1)

@@ -350,7 +350,7 @@ func unquoteName(s string) string {
 	})
 }
 
-// withExecute is a mode with the right to execute for whoever may read, or without it.
+// withExecute is a mode with the right to execute for all that may read, or without it.
 func withExecute(mode fs.FileMode, executable bool) fs.FileMode {
 	if executable {
 		return mode | mode&0o444>>2

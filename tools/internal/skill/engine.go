@@ -177,7 +177,7 @@ var (
 	ErrUnavailable = errors.New("not available here")
 )
 
-// An Error is a failure in the words of the wire.
+// An Error is a failure, worded for the API.
 type Error struct {
 	Kind error // one of the errors above
 	Msg  string

@@ -37,7 +37,7 @@ type Verdict struct {
 	Changed  bool     // hooks changed the arguments
 	Blocked  bool     //
 	Reason   string   // why it is blocked, or what must be allowed; may be empty
-	Ask      bool     // somebody must allow the call
+	Ask      bool     // the user must allow the call
 	Messages []string // for the model, beside the result
 	Mode     string   // the last permission mode that a hook named; it widens nothing
 }
@@ -93,7 +93,7 @@ func (w *Watch) ask(ctx context.Context, event, tool string, output *string, v *
 				continue
 			}
 			for _, h := range group.Hooks {
-				if w.one(ctx, g, h, event, tool, output, v) {
+				if w.run(ctx, g, h, event, tool, output, v) {
 					return
 				}
 			}
@@ -101,8 +101,8 @@ func (w *Watch) ask(ctx context.Context, event, tool string, output *string, v *
 	}
 }
 
-// one runs one hook and reports whether the hooks stop here.
-func (w *Watch) one(ctx context.Context, g *guard, h skillrepo.Hook, event, tool string, output *string, v *Verdict) (stop bool) {
+// run runs one hook and reports whether the hooks stop here.
+func (w *Watch) run(ctx context.Context, g *guard, h skillrepo.Hook, event, tool string, output *string, v *Verdict) (stop bool) {
 	switch h.Type {
 	case "prompt":
 		v.Messages = append(v.Messages, h.Prompt)
@@ -113,7 +113,7 @@ func (w *Watch) one(ctx context.Context, g *guard, h skillrepo.Hook, event, tool
 	}
 	d, err := w.command(ctx, g, h, event, tool, output, v)
 	if err != nil {
-		if event == postToolUse { // the deed is done
+		if event == postToolUse { // the call has been made
 			v.Messages = append(v.Messages, err.Error())
 			return false
 		}

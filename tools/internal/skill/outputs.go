@@ -225,8 +225,8 @@ func (c *collector) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// told are the warnings, the last of them how many are left out.
-func (c *collector) told() []string {
+// warningList is the warnings, the last of them how many are left out.
+func (c *collector) warningList() []string {
 	if more := len(c.warned) - len(c.warnings); more > 0 {
 		return append(c.warnings, fmt.Sprintf("and %d more", more))
 	}

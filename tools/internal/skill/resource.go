@@ -22,7 +22,7 @@ const maxResourceBytes = 1 << 20
 // A Resource is a file of a skill as a model is shown it.
 type Resource struct {
 	Text string // the tagged content, or a tag that tells what it is
-	Blob []byte // the content, when it is no text
+	Blob []byte // the content, when it is not text
 	URI  string
 	MIME string
 }

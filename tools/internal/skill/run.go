@@ -221,7 +221,7 @@ func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res
 	}
 	c := newCollector(ctx, w)
 	s.outputs(ctx, c, r, p, out)
-	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.told()...)
+	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.warningList()...)
 	if r.Longer != nil && r.Longer(res) != "" {
 		out.Warnings = append(out.Warnings, r.Longer(res))
 	}

@@ -70,7 +70,7 @@ func headText(o process.Output) string {
 // plain words why a command was not started, without a path of the machine.
 func plain(err error) error {
 	if path := new(sandbox.PathError); errors.As(err, &path) {
-		return errors.New("the directory of the skill is not there; put it back, or end the session to be rid of the skill")
+		return errors.New("the directory of the skill is not there; put it back, or end the session to drop the skill")
 	}
 	return err
 }

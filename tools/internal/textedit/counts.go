@@ -21,7 +21,7 @@ const (
 	rememberFiles = 16
 )
 
-// counts are the line ends of the large files that were read last: whoever reads a
+// counts are the line ends of the large files that were read last: a reader of a
 // log asks again, and to say how many lines it has all of it must have been counted.
 // What a program writes through a shared mapping shows in the times of a file only
 // when the kernel writes it back; until then an answer may count too few lines.

@@ -54,7 +54,7 @@ type Session struct {
 	mu     sync.Mutex
 	active map[string]*activation
 	docs   map[string]selection
-	work   *workspace
+	work   *runWorkspace
 }
 
 // NewSession begins a session whose commands run in shell. One that is stateless

@@ -111,7 +111,7 @@ type found struct {
 // A collector looks for files after a run.
 type collector struct {
 	ctx      context.Context
-	w        *workspace
+	w        *runWorkspace
 	seen     int // entries
 	files    []found
 	known    map[string]bool
@@ -121,7 +121,7 @@ type collector struct {
 	hits     map[string]bool // limits that were met
 }
 
-func newCollector(ctx context.Context, w *workspace) *collector {
+func newCollector(ctx context.Context, w *runWorkspace) *collector {
 	return &collector{ctx: ctx, w: w, known: map[string]bool{}, hits: map[string]bool{}, warned: map[uint64]bool{}, seed: maphash.MakeSeed()}
 }
 

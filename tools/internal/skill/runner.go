@@ -80,7 +80,7 @@ func plain(err error) error {
 const readOnlyCopy = "blocked by the sandbox: the skill's copy is read only; write to out/ or work/ ($OUTPUT_DIR, $WORK_DIR)"
 
 // refusals is what the sandbox kept a command of a skill from, which ran in dir.
-func (w *workspace) refusals(r process.Result, dir string) (sentences []string) {
+func (w *runWorkspace) refusals(r process.Result, dir string) (sentences []string) {
 	private := false
 	for _, s := range r.Refused {
 		if strings.Contains(s, w.dir.Root()) {
@@ -103,7 +103,7 @@ var denied = sync.OnceValue(func() *regexp.Regexp {
 
 // deniedMaking reports whether a command in the copy of a skill complains of a name
 // that is not there: it tried to make it.
-func (w *workspace) deniedMaking(dir string, stderr process.Output) bool {
+func (w *runWorkspace) deniedMaking(dir string, stderr process.Output) bool {
 	rel, ok := strings.CutPrefix(dir, w.dir.Root()+"/")
 	if !ok || !scratch.Below(rel, skillsDir) {
 		return false

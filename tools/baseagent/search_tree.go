@@ -9,25 +9,25 @@ import (
 	"github.com/perstack-ai/perstack-base/tools/internal/search"
 )
 
-// A workspace is the files as a search sees them.
-type workspace struct {
+// A searchTree is the files as a search sees them.
+type searchTree struct {
 	files *files.FS
 	rel   string // the path of the call, cleaned
 	given string // and as it was given, for errors
 }
 
-func (w workspace) Open(path string) (search.Dir, search.File, error) {
-	if path == w.rel {
-		path = w.given
+func (t searchTree) Open(path string) (search.Dir, search.File, error) {
+	if path == t.rel {
+		path = t.given
 	}
-	d, err := w.files.OpenDir(path)
+	d, err := t.files.OpenDir(path)
 	if err == nil {
 		return dir{d}, nil, nil
 	}
 	if !errors.Is(err, sandbox.ErrNotDirectory) {
 		return nil, nil, err
 	}
-	f, err := w.files.Open(path)
+	f, err := t.files.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -70,6 +70,26 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
+// TestFoldersAreSmall: a folder outside of sandbox has at most 25 files that are no tests.
+func TestFoldersAreSmall(t *testing.T) {
+	const most = 25
+	count := map[string]int{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(filepath.ToSlash(path), "../sandbox/") {
+			count[filepath.Dir(path)]++
+		}
+		return err
+	})
+	if err != nil || len(count) == 0 {
+		t.Fatalf("%d folders: %v", len(count), err)
+	}
+	for folder, n := range count {
+		if n > most {
+			t.Errorf("%s has %d files, more than %d: cut it", folder, n, most)
+		}
+	}
+}
+
 func checkImports(t *testing.T, name, path string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)

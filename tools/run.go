@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // Run runs a command in the call's session and tells the client how it is
 // getting on, when it asked for that.
 func (e *Env) Run(ctx context.Context, c process.Command) (process.Result, error) {
-	c.Tail = &process.Tail{}
+	c.Tail = &capture.Tail{}
 	p, start := startProgress(ctx, c.Tail.Last), time.Now()
 	task := TaskOf(ctx)
 	if task != nil {

@@ -3,12 +3,13 @@ package process
 import (
 	"errors"
 	"fmt"
-	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 )
 
 // The attacks of a command that replaces names which the server, or the policy,
@@ -243,10 +244,10 @@ func TestTMPDIRInTheWorkspace(t *testing.T) {
 			t.Error("a command reached HOME")
 		}
 		all := shell(t, Config{Dir: v.ws, Env: v.env("/bin"), AllowWrite: []string{"/tmp", "/var/tmp", os.Getenv("HOME")}})
-		if where, err := all.c.confinement.newSessionDir(true); err == nil && !all.c.confinement.policy().Safe(filepath.Dir(where.path)) {
-			t.Errorf("the session lies in %s", where.path)
+		if where, err := all.c.confinement.newSessionDir(true); err == nil && !all.c.confinement.policy().Safe(filepath.Dir(where.Path)) {
+			t.Errorf("the session lies in %s", where.Path)
 		} else if err == nil {
-			where.remove()
+			where.Remove()
 		}
 	})
 }

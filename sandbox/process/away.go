@@ -2,17 +2,18 @@ package process
 
 import (
 	"context"
+	"sync"
 	"syscall"
 	"time"
 
-	"sync"
-
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 )
 
 // An away is the part of a Shell whose commands run in a container.
 type away struct {
-	fleet  *fleet
+	fleet  *containers.Fleet
 	shares bool // the container, with other sessions of a single call each
 
 	mu     sync.Mutex
@@ -23,12 +24,9 @@ type away struct {
 
 // A berth is a shell's place in one container.
 type berth struct {
-	*container
+	*containers.Container
 	shell uint64 // its number there
 }
-
-// Places are what commands reach in a container besides the workspace.
-type Places struct{ Read, Write []string }
 
 // Contained reports whether commands run in a container.
 func (s *Shell) Contained() bool { return s != nil && s.away != nil }
@@ -74,8 +72,8 @@ func (a *away) admit(ctx context.Context, s *Shell, c *Command) (b *berth, hint 
 	}
 	starting, started := s.until(ctx)
 	defer started()
-	b = a.berth(starting, Places{c.Read, c.Write})
-	if err := b.await(starting, c.Tail); err != nil {
+	b = a.berth(starting, Places{Read: c.Read, Write: c.Write})
+	if err := b.Await(starting, c.Tail); err != nil {
 		a.leave(b)
 		s.active.Done()
 		return nil, "", err
@@ -91,26 +89,23 @@ func (a *away) berth(ctx context.Context, needs Places) *berth {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := len(a.berths) - 1; i >= 0; i-- {
-		if b := a.berths[i]; !b.over() && b.mounts.cover(needs) {
+		if b := a.berths[i]; !b.Over() && b.Mounts.Cover(needs) {
 			return b
 		}
 	}
-	a.fleet.mu.Lock()
-	a.fleet.shells++
-	b := &berth{shell: a.fleet.shells}
-	a.fleet.mu.Unlock()
+	b := &berth{shell: a.fleet.NextShell()}
 	var reach Places
 	if a.places != nil {
 		reach = a.places(ctx, !a.shares)
 	}
 	if a.shares {
-		b.container = a.fleet.share(reach, needs)
+		b.Container = a.fleet.Share(reach, needs)
 	}
-	if b.container == nil {
+	if b.Container == nil {
 		if a.shares && a.places != nil { // so it is the session's own
 			reach = a.places(ctx, true)
 		}
-		b.container = a.fleet.launch(a.fleet.mountsFor(reach, needs))
+		b.Container = a.fleet.Launch(a.fleet.MountsFor(reach, needs))
 	}
 	a.berths = append(a.berths, b)
 	return b
@@ -118,7 +113,7 @@ func (a *away) berth(ctx context.Context, needs Places) *berth {
 
 // leave gives up a place in a container that is over.
 func (a *away) leave(b *berth) {
-	if !b.over() {
+	if !b.Over() {
 		return
 	}
 	a.mu.Lock()
@@ -126,9 +121,9 @@ func (a *away) leave(b *berth) {
 	for i, other := range a.berths {
 		if other == b {
 			a.berths = append(a.berths[:i:i], a.berths[i+1:]...)
-			b.release()
-			if b.lived() {
-				a.hint = "The container of this session had ended (" + b.lastWords() + "), so this command ran in a new one: what was left running, and what lay outside of the workspace, is gone."
+			b.Release()
+			if b.Lived() {
+				a.hint = "The container of this session had ended (" + b.LastWords() + "), so this command ran in a new one: what was left running, and what lay outside of the workspace, is gone."
 			}
 			return
 		}
@@ -137,9 +132,9 @@ func (a *away) leave(b *berth) {
 
 // lost is why a command has no result.
 func (a *away) lost(b *berth) error {
-	<-b.ended
+	<-b.Ended
 	a.leave(b)
-	return &ContainerError{What: "the container in which the command ran has ended (" + b.lastWords() + ")",
+	return &ContainerError{What: "the container in which the command ran has ended (" + b.LastWords() + ")",
 		Way: "Run the command again: it gets a new container. What ran in the old one, and what lay there outside of the workspace, is gone."}
 }
 
@@ -150,10 +145,10 @@ func (a *away) run(ctx context.Context, s *Shell, c *Command) (Result, error) {
 		return Result{}, err
 	}
 	defer s.active.Done()
-	call := b.conn.call(c, nil)
+	call := newCall(b.Conn, c, nil)
 	defer call.forget()
 	began := time.Now()
-	if err := call.begin(remote.TypeRun, b.shell, c, a.fleet.startup(c.Startup)); err != nil {
+	if err := call.begin(remote.TypeRun, b.shell, c, s.c.remoteStartup(c.Startup)); err != nil {
 		return Result{}, a.unsent(b, c, err)
 	}
 	cancelled := a.follow(ctx, s, call, c.Timeout)
@@ -186,30 +181,30 @@ func (a *away) unsent(b *berth, c *Command, err error) error {
 func (a *away) follow(ctx context.Context, s *Shell, call *remoteCall, timeout time.Duration) (cancelled bool) {
 	var late <-chan time.Time
 	if timeout > 0 {
-		timer := time.NewTimer(timeout + call.conn.patience())
+		timer := time.NewTimer(timeout + call.conn.Patience())
 		defer timer.Stop()
 		late = timer.C
 	}
 	select {
 	case <-call.ended:
 		return false
-	case <-call.conn.done:
+	case <-call.conn.Done:
 		return false
 	case <-late:
-		call.conn.fail(errSilent)
+		call.conn.Fail(containers.ErrSilent)
 		return false
 	case <-ctx.Done():
 	case <-s.ending:
 	}
 	go func() { _ = call.send(&remote.Message{Type: remote.TypeCancel}) }()
-	patience := time.NewTimer(call.conn.patience())
+	patience := time.NewTimer(call.conn.Patience())
 	defer patience.Stop()
 	select {
 	case <-call.ended:
-	case <-call.conn.done:
+	case <-call.conn.Done:
 	case <-s.now:
 	case <-patience.C:
-		call.conn.fail(errSilent)
+		call.conn.Fail(containers.ErrSilent)
 	}
 	return true
 }
@@ -221,9 +216,9 @@ func (a *away) start(ctx context.Context, s *Shell, c *Command) (*Running, error
 		return nil, err
 	}
 	l := s.c.limits
-	out := &capture{keep: l.OutputLast, first: l.OutputFirst, latest: c.Tail}
-	call := b.conn.call(c, out)
-	if err = call.begin(remote.TypeStart, b.shell, c, a.fleet.startup(c.Startup)); err != nil {
+	out := &capture.Stream{Keep: l.OutputLast, First: l.OutputFirst, Latest: c.Tail}
+	call := newCall(b.Conn, c, out)
+	if err = call.begin(remote.TypeStart, b.shell, c, s.c.remoteStartup(c.Startup)); err != nil {
 		err = a.unsent(b, c, err)
 	} else {
 		err = a.awaitStart(ctx, s, b, call)
@@ -241,20 +236,20 @@ func (a *away) start(ctx context.Context, s *Shell, c *Command) (*Running, error
 }
 
 func (a *away) awaitStart(ctx context.Context, s *Shell, b *berth, call *remoteCall) error {
-	late := time.NewTimer(a.fleet.startTime)
+	late := time.NewTimer(s.c.startTime)
 	defer late.Stop()
 	select {
 	case <-call.began:
 		return nil
 	case <-late.C:
-		call.conn.fail(errSilent)
+		call.conn.Fail(containers.ErrSilent)
 		return a.lost(b)
 	case <-call.ended:
 		if call.fault != nil {
 			return errorOf(call.fault)
 		}
 		return nil
-	case <-call.conn.done:
+	case <-call.conn.Done:
 		return a.lost(b)
 	case <-ctx.Done():
 		_ = call.send(&remote.Message{Type: remote.TypeCancel})
@@ -270,13 +265,13 @@ func (a *away) attend(s *Shell, b *berth, r *Running, call *remoteCall, hint str
 	cancelled := false
 	select {
 	case <-call.ended:
-	case <-call.conn.done:
+	case <-call.conn.Done:
 	case <-s.ending:
 		cancelled = true
 		r.process.end(syscall.SIGTERM)
 		select {
 		case <-call.ended:
-		case <-call.conn.done:
+		case <-call.conn.Done:
 		case <-time.After(s.c.limits.KillGrace):
 		}
 	}
@@ -284,7 +279,7 @@ func (a *away) attend(s *Shell, b *berth, r *Running, call *remoteCall, hint str
 	select {
 	case <-call.ended:
 		res, _ = call.outcome()
-		res.Stdout, res.Stderr = Output{}, Output{}
+		res.Stdout, res.Stderr = capture.Output{}, capture.Output{}
 	default:
 		if !cancelled {
 			res.Refused = append(res.Refused, a.lost(b).Error()+".")
@@ -313,12 +308,12 @@ func (a *away) close(s *Shell) {
 
 // leave ends what a shell has in a container, and a container of its own.
 func (b *berth) leave(now <-chan struct{}) {
-	if !b.shared {
-		b.end(b.shell, now)
+	if !b.Shared {
+		b.End(b.shell, now)
 		return
 	}
-	if b.conn != nil {
-		b.conn.farewell(b.shell, now)
+	if b.Conn != nil {
+		b.Conn.Farewell(b.shell, now)
 	}
-	b.release()
+	b.Release()
 }

@@ -19,6 +19,9 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // The engine of these tests is this program: it runs the same runner as a container
@@ -127,7 +130,7 @@ func awayCommands(t *testing.T, mode string, cfg Config) *Commands {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.fleet.treeAt = func(tree string) string { return tree } // no mounts lead it elsewhere
+	c.fleet.TreeAt = func(tree string) string { return tree } // no mounts lead it elsewhere
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -158,7 +161,7 @@ func TestAwayRuns(t *testing.T) {
 	}
 }
 
-func text(o Output) string { return string(o.Head) + string(o.Tail) }
+func text(o capture.Output) string { return string(o.Head) + string(o.Tail) }
 
 func TestAwayErrors(t *testing.T) {
 	s := awayShell(t, Config{})
@@ -233,7 +236,7 @@ func TestAwayOutputIsBounded(t *testing.T) {
 func TestAwayTail(t *testing.T) {
 	s := awayShell(t, Config{})
 	c := sh("echo first; while [ ! -e go ]; do sleep 0.1; done")
-	c.Tail = &Tail{}
+	c.Tail = &capture.Tail{}
 	go func() {
 		until(t, "the line is told while the command runs", func() bool { line, _ := c.Tail.Last(); return line == "first" })
 		_ = os.WriteFile(filepath.Join(s.c.cfg.Dir, "go"), nil, 0o600)
@@ -293,7 +296,7 @@ func TestAwayKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it runs", func() bool { return exists(filepath.Join(s.c.cfg.Dir, "pid")) })
+	until(t, "it runs", func() bool { return environ.Exists(filepath.Join(s.c.cfg.Dir, "pid")) })
 	if err := r.Kill(t.Context(), syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -331,12 +334,12 @@ func TestAwayCloseEndsWhatWasLeft(t *testing.T) {
 	if res := run(t, s, sh("kill -0 $(cat pid)")); res.ExitCode != 0 {
 		t.Fatalf("it does not live on: %+v", res)
 	}
-	tree := s.away.berths[0].tree
+	tree := s.away.berths[0].Tree
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	diesInside(t, filepath.Join(s.c.cfg.Dir, "pid"))
-	if exists(tree) {
+	if environ.Exists(tree) {
 		t.Errorf("%s is left", tree)
 	}
 	if _, err := s.Run(t.Context(), sh("true")); !errors.Is(err, ErrEnding) {
@@ -348,7 +351,7 @@ func TestAwayCloseEndsWhatWasLeft(t *testing.T) {
 func TestAwayServerEnds(t *testing.T) {
 	s := awayShell(t, Config{})
 	run(t, s, sh("trap '' TERM HUP; setsid sleep 600 & echo $! > pid"))
-	s.away.berths[0].conn.close() // as the system does for a server that was killed
+	s.away.berths[0].Conn.HangUp() // as the system does for a server that was killed
 	diesInside(t, filepath.Join(s.c.cfg.Dir, "pid"))
 }
 
@@ -409,7 +412,7 @@ func TestAwayTriesNothingOutside(t *testing.T) {
 	if _, found := s.HostEnv("API_TOKEN"); found || len(c.Env()) == 0 {
 		t.Errorf("%q", c.Env())
 	}
-	if made, err := filepath.Glob(filepath.Join(dir, privatePrefix+"*")); err != nil || len(made) > 0 {
+	if made, err := filepath.Glob(filepath.Join(dir, private.Prefix+"*")); err != nil || len(made) > 0 {
 		t.Errorf("%v were made (%v)", made, err)
 	}
 }
@@ -418,7 +421,7 @@ func TestAwayTriesNothingOutside(t *testing.T) {
 func killRunner(t *testing.T, s *Shell) {
 	t.Helper()
 	for _, b := range s.away.berths {
-		if p := b.process; p != nil {
+		if p := b.Process; p != nil {
 			if err := p.Kill(); err != nil {
 				t.Fatal(err)
 			}

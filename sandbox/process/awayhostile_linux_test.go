@@ -18,6 +18,9 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // takeovers are runners whose commands have taken them over: they say a welcome that
@@ -118,8 +121,8 @@ func TestUnconfinedContainersAreMadeAgain(t *testing.T) {
 			if _, err := s.Run(t.Context(), sh("true")); err != nil {
 				t.Error(err)
 			}
-			if b := s.away.berths[0]; !b.bare {
-				t.Errorf("%s is as it was made for commands that are confined inside", b.name)
+			if b := s.away.berths[0]; !b.Bare {
+				t.Errorf("%s is as it was made for commands that are confined inside", b.Name)
 			}
 		})
 	}
@@ -160,10 +163,10 @@ func TestTakenOverRunnerForges(t *testing.T) {
 
 // word does with a result what tools do.
 func word(res Result) {
-	all := JoinOutputs(res.Stdout, res.Stderr)
+	all := capture.Join(res.Stdout, res.Stderr)
 	for _, budget := range []int{0, 10, 1000} {
 		_, _ = all.Text(budget)
-		_, _, _ = CutOutputs(res.Stdout, res.Stderr, budget)
+		_, _, _ = capture.Cut(res.Stdout, res.Stderr, budget)
 	}
 }
 
@@ -190,7 +193,7 @@ func TestTakenOverRunnerIsDeaf(t *testing.T) {
 // that is to start nor the end of the server.
 func TestTakenOverRunnerIsMute(t *testing.T) {
 	c := awayCommands(t, "takeover:mute", Config{})
-	c.fleet.startTime = time.Second
+	c.startTime = time.Second
 	s := c.NewShell()
 	ends(t, "a start", func() {
 		var lost *ContainerError
@@ -237,7 +240,7 @@ esac
 				_, err := c.NewShell().Run(ctx, sh("true"))
 				called <- err
 			}()
-			until(t, "it hangs", func() bool { return exists(filepath.Join(home, "pid")) })
+			until(t, "it hangs", func() bool { return environ.Exists(filepath.Join(home, "pid")) })
 			cancel()
 			ends(t, "the call", func() {
 				if err := <-called; err == nil {
@@ -304,29 +307,6 @@ func TestEngineNobodyDecides(t *testing.T) {
 	_ = c.Close()
 }
 
-// TestEngineFindsNoHelpersOfCommands: what an engine runs by its name, such as a helper
-// that knows passwords, is not looked for where commands write.
-func TestEngineFindsNoHelpersOfCommands(t *testing.T) {
-	dir, other := t.TempDir(), t.TempDir()
-	link := filepath.Join(other, "bin")
-	if err := os.Symlink(filepath.Join(dir, "bin"), link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", strings.Join([]string{filepath.Join(dir, "bin"), "/usr/bin", link, "", ".", "/bin"}, ":"))
-	t.Chdir(dir)
-	e := &engine{path: "/bin/sh", command: "sh"}
-	if err := e.apartFrom([]string{dir}); err != nil {
-		t.Fatal(err)
-	}
-	out, _, err := e.ask(t.Context(), "-c", "echo $PATH")
-	if err != nil || out != "/usr/bin:/bin" {
-		t.Errorf("PATH is %q (%v)", out, err)
-	}
-}
-
 // TestImageIsNoFlag: what would be an option of the engine's is no image.
 func TestImageIsNoFlag(t *testing.T) {
 	program, err := os.Executable()
@@ -365,13 +345,12 @@ func FuzzRunner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		const keep = 64
-		c := &remoteConn{out: remote.NewWriter(io.Discard, remote.MaxFromServer), close: func() {}, done: make(chan struct{}),
-			calls: map[uint64]*remoteCall{}, asked: map[uint64]chan *remote.Message{}, bounds: sandbox.DefaultLimits}
-		waited := c.call(&Command{Keep: keep, Tail: &Tail{}}, nil)
-		out := &capture{keep: keep, first: keep}
-		goesOn := c.call(&Command{Keep: keep}, out)
-		c.read(remote.NewReader(bytes.NewReader(stream), remote.MaxFromRunner))
-		if _, err := c.ask(&remote.Message{Type: remote.TypeAsk}, nil); err == nil {
+		c := containers.NewConn(io.Discard, func() {}, sandbox.DefaultLimits)
+		waited := newCall(c, &Command{Keep: keep, Tail: &capture.Tail{}}, nil)
+		out := &capture.Stream{Keep: keep, First: keep}
+		goesOn := newCall(c, &Command{Keep: keep}, out)
+		c.Read(remote.NewReader(bytes.NewReader(stream), remote.MaxFromRunner))
+		if _, err := c.Ask(&remote.Message{Type: remote.TypeAsk}, nil); err == nil {
 			t.Error("a stream that is over has answered")
 		}
 		for _, call := range []*remoteCall{waited, goesOn} {
@@ -384,7 +363,7 @@ func FuzzRunner(f *testing.F) {
 			if err != nil && len(err.Error()) > 4*remote.MaxSentence {
 				t.Errorf("%d bytes of error", len(err.Error()))
 			}
-			for _, o := range []Output{res.Stdout, res.Stderr} {
+			for _, o := range []capture.Output{res.Stdout, res.Stderr} {
 				if len(o.Head) > keep || len(o.Tail) > keep {
 					t.Errorf("%d and %d bytes are kept", len(o.Head), len(o.Tail))
 				}
@@ -393,7 +372,7 @@ func FuzzRunner(f *testing.F) {
 				word(res)
 			}
 		}
-		if kept := out.finish(); len(kept.Head)+len(kept.Tail) > 2*keep {
+		if kept := out.Finish(); len(kept.Head)+len(kept.Tail) > 2*keep {
 			t.Errorf("%d bytes are kept", len(kept.Head)+len(kept.Tail))
 		}
 	})

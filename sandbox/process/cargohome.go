@@ -7,6 +7,8 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // cleanCargoConfigs are the settings of cargo that hold no secret. Cargo gives up
@@ -15,7 +17,7 @@ import (
 func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 	for _, name := range []string{"config.toml", "config"} {
 		file := filepath.Join(home, ".cargo", name)
-		text, ok := readHost(p, file)
+		text, ok := environ.ReadHost(p, file)
 		if copied, _ := settings.Cargo(string(text)); ok && copied == string(text) {
 			paths = append(paths, file)
 		}
@@ -26,30 +28,30 @@ func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 // cargoHome gives cargo a home of its own beside the copied settings: it locks and
 // notes things there. Packages are found where the user has downloaded them or, with
 // a network, kept in the cache.
-func (c *Commands) cargoHome(d *sessionDir, home string, env []string) map[string]string {
+func (c *Commands) cargoHome(d *private.Dir, home string, env []string) map[string]string {
 	own := filepath.Join(home, ".cargo")
-	if value, ok := getenv(env, "CARGO_HOME"); ok {
+	if value, ok := environ.Get(env, "CARGO_HOME"); ok {
 		own = value
 	}
 	packages := own
 	if !c.cfg.Network.Closed() {
 		packages = ""
-		if d.cache != "" {
-			packages = filepath.Join(d.cache, "cargo")
+		if d.Cache != "" {
+			packages = filepath.Join(d.Cache, "cargo")
 		}
 	}
-	if writableValue(env, "CARGO_HOME", c.cfg) {
+	if environ.WritableValue(env, "CARGO_HOME", c.cfg.host().Writable) {
 		return nil
 	}
 	for _, part := range []string{"registry", "git"} {
 		if !c.cfg.Network.Closed() && packages != "" {
-			makeInCache(d.cache, path.Join("cargo", part))
+			makeInCache(d.Cache, path.Join("cargo", part))
 		}
 		if target := filepath.Join(packages, part); packages != "" && isDir(target) {
-			d.keep(path.Join(".cargo", part), func(name string) error { return d.root.Symlink(target, name) })
+			d.Keep(path.Join(".cargo", part), func(name string) error { return d.Root.Symlink(target, name) })
 		}
 	}
-	return map[string]string{"CARGO_HOME": filepath.Join(d.home(), ".cargo")}
+	return map[string]string{"CARGO_HOME": filepath.Join(d.Home(), ".cargo")}
 }
 
 // makeInCache makes a directory in the cache, in which commands write.

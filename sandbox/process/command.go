@@ -6,15 +6,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
 // Why a command was not started. All but ErrEnding come in a *StartError.
 var (
 	// ErrNoProgram: no such program, or the interpreter that it names is missing.
-	ErrNoProgram = errors.New("was not found")
+	ErrNoProgram = environ.ErrNoProgram
 	// ErrNotExecutable: the program is a directory or may not be executed.
-	ErrNotExecutable = errors.New("is not executable")
+	ErrNotExecutable = environ.ErrNotExecutable
 	// ErrBadFormat: the system does not know how to run such a file.
 	ErrBadFormat = errors.New("is not in a format that the system can run")
 	// ErrArgsTooLong: arguments and environment exceed the system's limit.
@@ -55,10 +57,10 @@ type Command struct {
 	Startup *Startup          // what the program reads first; may be nil
 	Base    []string          // instead of the host's filtered environment; only TMPDIR and a private HOME are added
 
-	Stdin          []byte // nil: end of file at once
-	Stdout, Stderr bool   // whether to capture; what is not captured goes to the null device
-	Keep           int    // bytes kept at each end of a stream; 0 means Limits.OutputBytes
-	Tail           *Tail  // watches the output while it comes; may be nil
+	Stdin          []byte        // nil: end of file at once
+	Stdout, Stderr bool          // whether to capture; what is not captured goes to the null device
+	Keep           int           // bytes kept at each end of a stream; 0 means Limits.OutputBytes
+	Tail           *capture.Tail // watches the output while it comes; may be nil
 
 	// Live and Terminal are for [Shell.Start]. Live: stdin stays open and both outputs
 	// are one stream. Terminal: all three are a terminal, which the command controls.
@@ -85,8 +87,8 @@ type Result struct {
 	Signal    string // such as "SIGKILL"; empty after a normal exit
 	TimedOut  bool   // its deadline passed
 	Cancelled bool   // its context or its session ended
-	Stdout    Output
-	Stderr    Output
+	Stdout    capture.Output
+	Stderr    capture.Output
 	Duration  time.Duration
 	Refused   []string // what the sandbox kept the command from, a sentence each
 }

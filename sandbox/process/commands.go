@@ -5,10 +5,15 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -33,19 +38,25 @@ type Config struct {
 	inside *inside // of a runner; nil outside of containers
 }
 
+// host is what decides the environment of commands.
+func (cfg Config) host() environ.Host {
+	return environ.Host{Env: cfg.Env, Pass: cfg.PassEnv, Network: cfg.Network, Writable: append([]string{cfg.Dir}, cfg.AllowWrite...)}
+}
+
 // Commands is the part that all sessions of one server share.
 type Commands struct {
 	cfg     Config
 	limits  sandbox.Limits
 	env     func() []string // filtered once
 	null    *os.File
-	guard   *watchdog
-	reserve memoryReserve
+	guard   *tree.Watchdog
+	reserve usage.Reserve
 	leave   sync.Once // the control groups, after the last commands of this program
 	forget  func()    // no orphan concerns these commands any more
 
-	apart registry // what StartApart has started
-	fleet *fleet   // the containers in which commands run; nil: on this machine
+	apart     registry          // what StartApart has started
+	fleet     *containers.Fleet // the containers in which commands run; nil: on this machine
+	startTime time.Duration     // how long a runner may take to start a command that goes on
 
 	confinement *confinement
 	cache       func() *scratch.Cache // of the workspace where commands are confined; nil for none
@@ -55,6 +66,10 @@ type Commands struct {
 	ended  bool
 	opened *scratch.Cache // by cache
 }
+
+// startTime is how long a runner may take to start a command that goes on. One that
+// works takes milliseconds.
+const startTime = time.Minute
 
 // openCommands are those of this program that are not closed.
 var openCommands atomic.Int32
@@ -71,17 +86,17 @@ func NewCommands(cfg Config) (*Commands, error) {
 	if cfg.Env == nil {
 		cfg.Env = os.Environ()
 	}
-	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(watchdog),
+	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(tree.Watchdog), startTime: startTime,
 		shells: map[*Shell]bool{}}
 	c.apart.limits = c.limits
 	c.cache = sync.OnceValue(c.openCache)
 	c.confinement = &confinement{cfg: cfg, cache: c.cache}
-	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(insideEnv(cfg)) })
-	free := sync.OnceValue(func() []string { return hostEnv(cfg, false) })
+	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(environ.ForContainer(cfg.host())) })
+	free := sync.OnceValue(func() []string { return environ.ForCommands(cfg.host(), false) })
 	confined := sync.OnceValue(func() []string {
-		return c.confinement.repositoryEnv(hostEnv(cfg, true))
+		return c.confinement.repositoryEnv(environ.ForCommands(cfg.host(), true))
 	})
-	away := sync.OnceValue(func() []string { return hostEnv(cfg, true) })
+	away := sync.OnceValue(func() []string { return environ.ForCommands(cfg.host(), true) })
 	c.env = func() []string {
 		if cfg.inside != nil {
 			return within()
@@ -98,7 +113,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 		proc.Adopt() // orphans of others come here as well
 	}
 	if cfg.Container.Image != "" {
-		if c.fleet, err = newFleet(c); err != nil {
+		if c.fleet, err = c.newFleet(); err != nil {
 			_ = null.Close()
 			return nil, err
 		}
@@ -113,7 +128,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 func (c *Commands) Env() []string { return c.env() }
 
 // Withheld lists the names of the host's variables that commands do not get.
-func (c *Commands) Withheld() []string { return WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
+func (c *Commands) Withheld() []string { return environ.WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
 
 // NewShell begins a session. It costs nothing before its first command.
 func (c *Commands) NewShell() *Shell { return c.newShell(false) }
@@ -181,12 +196,12 @@ func (c *Commands) Close() error {
 	}
 	all.Wait()
 	c.apart.close()
-	c.fleet.close()
+	c.fleet.Close()
 	c.forget()
 	c.closeCache()
 	c.confinement.close()
-	c.guard.close()
-	c.reserve.close()
+	c.guard.Close()
+	c.reserve.Close()
 	c.leave.Do(func() {
 		if openCommands.Add(-1) == 0 {
 			cgroup.Leave()
@@ -194,3 +209,12 @@ func (c *Commands) Close() error {
 	})
 	return c.null.Close()
 }
+
+// FilterEnv returns env without the variables that commands do not get: what looks
+// secret and is not named by pass.
+func FilterEnv(env, pass []string) []string { return environ.Filter(env, pass) }
+
+// Helpers must be the first call of main (and of TestMain): in the process that a
+// [Commands] starts to end all commands when the server has died, however it died,
+// it does that work and never returns, in every other it returns at once.
+func Helpers() { tree.Helpers() }

@@ -13,7 +13,9 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -102,16 +104,16 @@ type confinement struct {
 	decision decision
 
 	once   sync.Once
-	looked policy.Policy // see policy
-	repo   repository    // the workspace's own, if it lies outside
+	looked policy.Policy      // see policy
+	repo   environ.Repository // the workspace's own, if it lies outside
 }
 
 // policy is what all sessions have in common. It is looked up once, before the
 // first command, and kept open: what commands do to names later changes nothing.
 func (c *confinement) policy() policy.Policy {
 	c.once.Do(func() {
-		home, _ := getenv(c.cfg.Env, "HOME")
-		path, _ := getenv(c.cfg.Env, "PATH")
+		home, _ := environ.Get(c.cfg.Env, "HOME")
+		path, _ := environ.Get(c.cfg.Env, "PATH")
 		c.looked = policy.DefaultPolicy(policy.Inputs{
 			Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
 			AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network.Open(),
@@ -119,12 +121,12 @@ func (c *confinement) policy() policy.Policy {
 		if clean := cleanCargoConfigs(c.looked, home); len(clean) > 0 {
 			c.looked, _ = c.looked.With(clean, nil, "settings of cargo, without secrets") // open until close
 		}
-		if repo, found := findRepository(c.cfg.Dir, c.looked); found {
-			write := slices.Collect(maps.Keys(repo.write))
-			with, release := c.looked.With(repo.read, write, repo.reason)
-			if with.Straight(slices.Concat(repo.read, write)) {
-				with.OfGit(repo.write)
-				with.Repository = repo.common
+		if repo, found := environ.FindRepository(c.cfg.Dir, c.looked); found {
+			write := slices.Collect(maps.Keys(repo.Write))
+			with, release := c.looked.With(repo.Read, write, repo.Reason)
+			if with.Straight(slices.Concat(repo.Read, write)) {
+				with.OfGit(repo.Write)
+				with.Repository = repo.Common
 				c.repo, c.looked = repo, with // open until close
 			} else { // somebody put a link there since it was judged
 				release()
@@ -137,7 +139,7 @@ func (c *confinement) policy() policy.Policy {
 // repositoryEnv is env with what git needs of the workspace's repository.
 func (c *confinement) repositoryEnv(env []string) []string {
 	c.policy()
-	return c.repo.env(env, c.cfg.Dir)
+	return c.repo.Env(env, c.cfg.Dir)
 }
 
 // chose reports whether a mechanism was decided on, as far as there is a decision.
@@ -152,7 +154,7 @@ func (c *confinement) chose(tier Tier) bool {
 func (c *confinement) close() {
 	if dir, cage := c.first(); cage != nil {
 		_ = cage.Close()
-		dir.remove()
+		dir.Remove()
 	}
 	c.once.Do(func() {})
 	c.looked.Close()
@@ -161,7 +163,7 @@ func (c *confinement) close() {
 // A cage is the confinement of one session: the policy with its private
 // directories, ready for the kernel in one of the tiers.
 type cage struct {
-	jail
+	tree.Jail
 	policy policy.Policy
 	tier   Tier
 	gate   *network.Gate // nil: nothing but what the policy says of the network
@@ -172,44 +174,35 @@ type cage struct {
 // stale reports whether rules are missing for what was made since.
 func (c *cage) stale() bool { return c.policy.Changed() != c.made }
 
-// A jail is a *confine.Confiner or a *confine.Isolator.
-type jail interface {
-	Status() Status
-	SelfTest() error
-	Fallen() bool
-	OpenTerminal() (*pty.Pair, error)
-	Close() error
-}
-
 // jails make one for each tier.
-var jails = map[Tier]func(confine.Isolation) (jail, error){
-	Threads: func(in confine.Isolation) (jail, error) {
+var jails = map[Tier]func(confine.Isolation) (tree.Jail, error){
+	Threads: func(in confine.Isolation) (tree.Jail, error) {
 		return confine.New(in.Policy, confine.Options{Gate: in.Gate})
 	},
-	Namespaces: func(in confine.Isolation) (jail, error) { return confine.NewIsolator(in) },
+	Namespaces: func(in confine.Isolation) (tree.Jail, error) { return confine.NewIsolator(in) },
 }
 
 // cageFor says whom a cage is for.
 type cageFor struct {
-	session     *sessionDir // nil for none
-	read, write []string    // what its commands may reach besides
+	session     *private.Dir // nil for none
+	read, write []string     // what its commands may reach besides
 }
 
 func (c *confinement) cage(f cageFor) (*cage, error) {
 	read, write := f.read, f.write
 	var files map[string]string
 	if f.session != nil {
-		read, write = append(slices.Clone(read), f.session.etc()), append(slices.Clone(write), f.session.tmp(), f.session.home())
-		if f.session.cache != "" {
-			write = append(write, f.session.cache)
+		read, write = append(slices.Clone(read), f.session.Etc()), append(slices.Clone(write), f.session.Tmp(), f.session.Home())
+		if f.session.Cache != "" {
+			write = append(write, f.session.Cache)
 		}
 		if c.decision.tier == Namespaces {
-			files = map[string]string{"/etc/passwd": f.session.passwd(), "/etc/group": f.session.group()}
+			files = map[string]string{"/etc/passwd": f.session.Passwd(), "/etc/group": f.session.Group()}
 		}
 	}
 	gate := c.gate()
 	if gate != nil && files != nil {
-		names, err := f.session.layNames()
+		names, err := f.session.LayNames()
 		if err != nil {
 			return nil, err
 		}
@@ -229,12 +222,12 @@ func (f cageFor) own() []string {
 	if f.session == nil {
 		return f.read
 	}
-	return append(slices.Clone(f.read), f.session.path)
+	return append(slices.Clone(f.read), f.session.Path)
 }
 
 // Close ends what runs there and what is relayed for it.
 func (c *cage) Close() error {
-	err := c.jail.Close()
+	err := c.Jail.Close()
 	if c.gate != nil {
 		c.gate.Close()
 	}
@@ -254,7 +247,7 @@ func (c *cage) since(mark uint64) []string {
 	if c.gate == nil {
 		return nil
 	}
-	own := "blocked by the sandbox: network to " + strings.ToLower(hostname()) + " ("
+	own := "blocked by the sandbox: network to " + strings.ToLower(private.Hostname()) + " ("
 	return slices.DeleteFunc(c.gate.Refusals(mark), func(s string) bool {
 		return strings.HasPrefix(s, own) // programs look up who they are on, git for one, and go on
 	})
@@ -263,7 +256,7 @@ func (c *cage) since(mark uint64) []string {
 // explain tells what the sandbox refused a command, a sentence each: first what is
 // said of it already.
 func (c *cage) explain(dir, stderr string, said []string, refusals []hints.Refusal) []string {
-	_, hidden := c.jail.(*confine.Isolator)
+	_, hidden := c.Jail.(*confine.Isolator)
 	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: hidden, Listens: hints.ListensOnLoopback,
 		Said: said}
 	if c.gate != nil {
@@ -306,11 +299,11 @@ func (c *Commands) SelfTest() (Status, error) {
 			return Status{}, err
 		}
 		if cage, err = c.confinement.cage(cageFor{session: dir}); err != nil {
-			dir.remove()
+			dir.Remove()
 			return Status{}, err
 		}
 	}
-	defer dir.remove()
+	defer dir.Remove()
 	defer cage.Close()
 	return cage.Status(), nil
 }
@@ -343,7 +336,7 @@ func (c *Commands) Policy() []Rule {
 // confines commands.
 func (c *Commands) Rules() string {
 	if c.fleet != nil {
-		return c.fleet.rules()
+		return c.containerRules()
 	}
 	if c.confinement.foreseen() != nil {
 		if c.cfg.Sandbox.proof() {
@@ -355,7 +348,7 @@ func (c *Commands) Rules() string {
 	if extra := append(append([]string{}, c.cfg.AllowRead...), c.cfg.AllowWrite...); len(extra) > 0 {
 		rules = strings.TrimSuffix(rules, ".") + " and " + strings.Join(extra, ", ") + "."
 	}
-	rules += c.cfg.Network.sentence()
+	rules += c.cfg.Network.Sentence()
 	if !c.cfg.Sandbox.proof() && !confine.Offered() {
 		rules += " Keep to this also where the kernel of this machine cannot enforce it."
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
 
 // confinedShell is a shell whose commands are confined by Landlock, or the test
@@ -232,7 +233,7 @@ func testSelfTest(t *testing.T, shell func(*testing.T, Config) *Shell) {
 func without(t *testing.T, tier Tier) {
 	t.Helper()
 	real := jails[tier]
-	jails[tier] = func(confine.Isolation) (jail, error) { return nil, errors.New("there is no " + string(tier)) }
+	jails[tier] = func(confine.Isolation) (tree.Jail, error) { return nil, errors.New("there is no " + string(tier)) }
 	t.Cleanup(func() { jails[tier] = real })
 }
 
@@ -342,7 +343,7 @@ func testNoCageNoCommand(t *testing.T, shell func(*testing.T, Config) *Shell) {
 	tier := s.c.confinement.decision.tier
 	works := jails[tier]
 	defer func() { jails[tier] = works }()
-	jails[tier] = func(confine.Isolation) (jail, error) { return nil, errors.New("no more descriptors") }
+	jails[tier] = func(confine.Isolation) (tree.Jail, error) { return nil, errors.New("no more descriptors") }
 	for range 3 {
 		if res, err := s.Run(t.Context(), sh("echo free")); err == nil || len(res.Stdout.Head) > 0 {
 			t.Fatalf("a command ran without a cage: %+v, %v", res, err)

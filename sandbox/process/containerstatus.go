@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
 
 // A ContainerStatus is what a container turned out to be.
@@ -24,18 +26,18 @@ func (c *Commands) Contained() bool { return c.fleet != nil }
 func (c *Commands) TryContainer(ctx context.Context) (ContainerStatus, error) {
 	began := time.Now()
 	f := c.fleet
-	b := f.launch(f.mountsFor())
-	defer b.end(0, nil)
-	if err := b.await(ctx, nil); err != nil {
+	b := f.Launch(f.MountsFor())
+	defer b.End(0, nil)
+	if err := b.Await(ctx, nil); err != nil {
 		return ContainerStatus{}, err
 	}
 	s := ContainerStatus{
-		Image: c.cfg.Container.Image, Engine: f.engine.command + " (" + f.engine.version + ")",
-		Confined: clipped(b.welcome.Confined), Why: clipped(b.welcome.Why), Machine: clipped(b.welcome.Machine), Start: time.Since(began),
+		Image: c.cfg.Container.Image, Engine: f.EngineSays(),
+		Confined: remote.Clip(b.Welcome.Confined), Why: remote.Clip(b.Welcome.Why), Machine: remote.Clip(b.Welcome.Machine), Start: time.Since(began),
 	}
-	for _, m := range b.mounts {
-		rule := Rule{Access: "read", Path: m.at, Reason: "mounted for commands"}
-		if m.write {
+	for _, m := range b.Mounts {
+		rule := Rule{Access: "read", Path: m.At, Reason: "mounted for commands"}
+		if m.Write {
 			rule.Access = "write"
 		}
 		s.Mounts = append(s.Mounts, rule)
@@ -43,12 +45,12 @@ func (c *Commands) TryContainer(ctx context.Context) (ContainerStatus, error) {
 	return s, nil
 }
 
-// rules says in a few sentences what commands may reach, for whoever writes them.
-func (f *fleet) rules() string {
-	cfg := f.c.cfg
+// containerRules says in a few sentences what commands may reach, for whoever writes them.
+func (c *Commands) containerRules() string {
+	cfg := c.cfg
 	rules := "Commands run in a container of the image " + cfg.Container.Image + ", which has the workspace where file tools see it; they may write there, in /tmp and in $TMPDIR and $HOME, which are private and temporary, and nowhere else."
 	if extra := append(append([]string{}, cfg.AllowRead...), cfg.AllowWrite...); len(extra) > 0 {
 		rules += " It has besides " + strings.Join(extra, ", ") + "."
 	}
-	return rules + strings.ReplaceAll(cfg.Network.sentence(), "servers on this machine that", "servers that")
+	return rules + strings.ReplaceAll(cfg.Network.Sentence(), "servers on this machine that", "servers that")
 }

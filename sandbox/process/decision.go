@@ -12,6 +12,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // A decision says how commands are confined. It is made once, at the first use:
@@ -22,7 +23,7 @@ type decision struct {
 	err    error        // why commands are not confined
 	tier   Tier         // by which mechanism they are
 	others []string     // why the mechanisms that come before it are not taken
-	dir    *sessionDir  // of the first session, until that begins
+	dir    *private.Dir // of the first session, until that begins
 	cage   *cage        // the same session's
 	tell   func(string) // what to do when commands turn out not to be confined; nil for nothing
 }
@@ -135,7 +136,7 @@ func (c *confinement) decide(d *decision) error {
 		return err
 	}
 	if cache := c.cache(); cache != nil {
-		dir.cache = cache.Dir()
+		dir.Cache = cache.Dir()
 	}
 	failed := c.take(d, dir, true)
 	if d.cage == nil && !c.cfg.Sandbox.proof() && !wanting(failed) {
@@ -144,7 +145,7 @@ func (c *confinement) decide(d *decision) error {
 	if d.cage != nil {
 		return nil
 	}
-	dir.remove()
+	dir.Remove()
 	if wanting(failed) {
 		return &NoRoomError{failed}
 	}
@@ -153,7 +154,7 @@ func (c *confinement) decide(d *decision) error {
 
 // take makes the first session's cage in the first tier in which that works,
 // proven if asked, and tells why the tiers before that one do not.
-func (c *confinement) take(d *decision, dir *sessionDir, proof bool) (failed error) {
+func (c *confinement) take(d *decision, dir *private.Dir, proof bool) (failed error) {
 	d.others = nil
 	for _, d.tier = range c.tiers() {
 		cage, err := c.try(dir, proof)
@@ -170,7 +171,7 @@ func (c *confinement) take(d *decision, dir *sessionDir, proof bool) (failed err
 	return failed
 }
 
-func (c *confinement) try(dir *sessionDir, proof bool) (*cage, error) {
+func (c *confinement) try(dir *private.Dir, proof bool) (*cage, error) {
 	cage, err := c.cage(cageFor{session: dir})
 	if err != nil || !proof {
 		return cage, err
@@ -200,7 +201,7 @@ func (c *confinement) foreseen() error {
 }
 
 // first hands the first session what was made to decide, nil when it has gone.
-func (c *confinement) first() (*sessionDir, *cage) {
+func (c *confinement) first() (*private.Dir, *cage) {
 	d := &c.decision
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
 
 // TestNothingIsTriedBeforeTheFirstUse: what is said of commands costs no probe.
@@ -22,7 +23,7 @@ func TestNothingIsTriedBeforeTheFirstUse(t *testing.T) {
 	isolatedShell(t, Config{})
 	var tried atomic.Int32
 	for tier, real := range jails {
-		jails[tier] = func(in confine.Isolation) (jail, error) { tried.Add(1); return real(in) }
+		jails[tier] = func(in confine.Isolation) (tree.Jail, error) { tried.Add(1); return real(in) }
 		t.Cleanup(func() { jails[tier] = real })
 	}
 	for _, mode := range Modes {
@@ -60,7 +61,7 @@ func TestWantIsNoDecision(t *testing.T) {
 	for _, mode := range []Mode{Auto, Strict} {
 		s, c := newShell(t, Config{Sandbox: mode})
 		c.WhenUnconfined(func(why string) { t.Error("said to be unconfined: ", why) })
-		jails[Namespaces] = func(confine.Isolation) (jail, error) { return nil, &os.SyscallError{Err: syscall.EMFILE} }
+		jails[Namespaces] = func(confine.Isolation) (tree.Jail, error) { return nil, &os.SyscallError{Err: syscall.EMFILE} }
 		var hinter interface{ Hint() string }
 		if res, err := s.Run(t.Context(), sh("echo free")); err == nil || !errors.As(err, &hinter) || !strings.Contains(hinter.Hint(), "ulimit -n") {
 			t.Fatalf("%s: %+v, %v", mode, res, err)
@@ -94,7 +95,7 @@ func TestUnconfinedIsSaidOnce(t *testing.T) {
 func TestAutoTakesWhatIsUnproven(t *testing.T) {
 	isolatedShell(t, Config{})
 	for tier, real := range jails {
-		jails[tier] = func(in confine.Isolation) (jail, error) {
+		jails[tier] = func(in confine.Isolation) (tree.Jail, error) {
 			made, err := real(in)
 			if err != nil {
 				return nil, err
@@ -114,7 +115,7 @@ func TestAutoTakesWhatIsUnproven(t *testing.T) {
 }
 
 // unproven is a jail whose self-test fails.
-type unproven struct{ jail }
+type unproven struct{ tree.Jail }
 
 func (unproven) SelfTest() error { return errors.New("nothing could be tried") }
 
@@ -147,7 +148,7 @@ func TestFullIsNoDecision(t *testing.T) {
 	for _, full := range []error{syscall.ENOSPC, syscall.EUSERS} {
 		s, c := newShell(t, Config{Sandbox: Auto})
 		c.WhenUnconfined(func(why string) { t.Error("said to be unconfined: ", why) })
-		jails[Namespaces] = func(confine.Isolation) (jail, error) { return nil, fmt.Errorf("no namespaces: %w", full) }
+		jails[Namespaces] = func(confine.Isolation) (tree.Jail, error) { return nil, fmt.Errorf("no namespaces: %w", full) }
 		var room *NoRoomError
 		if res, err := s.Run(t.Context(), sh("echo free")); !errors.As(err, &room) {
 			t.Fatalf("%v: a command ran: %+v, %v", full, res, err)

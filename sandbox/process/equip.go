@@ -2,48 +2,49 @@ package process
 
 import (
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
 // equip makes a new session's HOME what tools expect of one: the user's settings
 // without their secrets lie in it, and what tools keep for later goes to the cache of
 // the workspace. It returns the environment that tells tools so.
-func (c *Commands) equip(d *sessionDir, env []string) []string {
-	home, _ := getenv(env, "HOME")
+func (c *Commands) equip(d *private.Dir, env []string) []string {
+	home, _ := environ.Get(env, "HOME")
 	if home == "" {
 		return env
 	}
-	for _, f := range c.settings(home, d.home()).Files {
+	for _, f := range c.settings(home, d.Home()).Files {
 		if len(c.cfg.Network.Rules()) > 0 {
-			f.Text = proxySetting.ReplaceAllString(f.Text, "")
+			f.Text = environ.ProxySetting.ReplaceAllString(f.Text, "")
 		}
-		d.keep(f.Name, func(name string) error { return d.write(name, []byte(f.Text), 0o600) })
+		d.Keep(f.Name, func(name string) error { return d.Write(name, []byte(f.Text), 0o600) })
 	}
 	set := map[string]string{}
-	if _, ok := getenv(env, "XDG_CONFIG_HOME"); ok {
-		set["XDG_CONFIG_HOME"] = filepath.Join(d.home(), ".config")
+	if _, ok := environ.Get(env, "XDG_CONFIG_HOME"); ok {
+		set["XDG_CONFIG_HOME"] = filepath.Join(d.Home(), ".config")
 	}
 	for name, dir := range map[string]string{"PYTHONUSERBASE": ".local", "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright"} {
-		if _, ok := getenv(env, name); !ok && isDir(filepath.Join(home, dir)) {
+		if _, ok := environ.Get(env, name); !ok && isDir(filepath.Join(home, dir)) {
 			set[name] = filepath.Join(home, dir)
 		}
 	}
-	env = mergeEnv(env, set)
+	env = environ.Merge(env, set)
 	if cache := c.cache(); cache != nil {
-		d.cache = cache.Dir()
-		env = cacheEnv(cache.Dir(), env, c.cfg)
+		d.Cache = cache.Dir()
+		env = environ.ForCache(cache.Dir(), env, c.cfg.host())
 	}
-	return mergeEnv(env, c.cargoHome(d, home, env))
+	return environ.Merge(env, c.cargoHome(d, home, env))
 }
 
 // settings are the user's, for a private home directory.
 func (c *Commands) settings(home, private string) settings.Collection {
 	return settings.Collect(home, private, func(path string) string {
-		text, ok := readHost(c.confinement.policy(), path)
+		text, ok := environ.ReadHost(c.confinement.policy(), path)
 		if !ok {
 			return ""
 		}
@@ -54,20 +55,11 @@ func (c *Commands) settings(home, private string) settings.Collection {
 // LeftOut names what commands do not get of the user's settings, because it looks
 // like a secret or is not known to be harmless: "~/.npmrc: //host/:_authToken".
 func (c *Commands) LeftOut() []string {
-	home, _ := getenv(c.cfg.Env, "HOME")
+	home, _ := environ.Get(c.cfg.Env, "HOME")
 	if home == "" || c.fleet == nil && !c.confinement.confined() {
 		return nil
 	}
 	return c.settings(home, home).Left
-}
-
-// keep makes something in HOME, with the directories above it. What fails is not
-// there then, as in any new home.
-func (d *sessionDir) keep(name string, create func(name string) error) {
-	name = path.Join("home", name)
-	if d.root.MkdirAll(path.Dir(name), 0o700) == nil {
-		_ = create(name)
-	}
 }
 
 func isDir(path string) bool {

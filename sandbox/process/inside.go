@@ -5,11 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // An inside says what commands of a runner find, who is in a container himself.
@@ -26,9 +28,6 @@ const (
 	maxCanary  = 64
 )
 
-// tmpInside is the container's own, in memory.
-const tmpInside = "/tmp"
-
 // insideConfig is that of a runner's commands. The walls are the container's, so
 // all of its files can be read, and what the server has mounted for that be written.
 func insideConfig(h *remote.Hello) (Config, error) {
@@ -38,8 +37,8 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	}
 	cfg := Config{
 		Dir: string(h.Workspace), Sandbox: Mode(h.Sandbox), Network: network, NoCache: true,
-		Env: addMissing(withoutEnginesProxies(os.Environ(), network), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
-		AllowRead: []string{"/"}, AllowWrite: append([]string{tmpInside}, remote.Strings(h.Write)...),
+		Env: environ.AddMissing(environ.WithoutEnginesProxies(os.Environ(), network), remote.Strings(h.Env)), PassEnv: []string{"*"}, // the server has filtered them
+		AllowRead: []string{"/"}, AllowWrite: append([]string{containers.TmpInside}, remote.Strings(h.Write)...),
 		inside: &inside{string(h.Tree), string(h.Cache), filesOf(h.Settings), string(h.Home)},
 	}
 	if cfg.inside.cache != "" {
@@ -48,60 +47,18 @@ func insideConfig(h *remote.Hello) (Config, error) {
 	return cfg, errors.Join(json.Unmarshal(h.Limits, &cfg.Limits), json.Unmarshal(h.Quota, &cfg.Quota))
 }
 
-// withoutEnginesProxies takes out the proxies that engines add to an image's
-// environment: those that lead around the rules for the network, and those that
-// tell a password.
-func withoutEnginesProxies(env []string, network Network) []string {
-	return slices.DeleteFunc(env, func(entry string) bool {
-		name, value, _ := strings.Cut(entry, "=")
-		return proxyName.MatchString(name) && (!network.Open() || passwordInURL.MatchString(value))
-	})
-}
-
 // equip fills the HOME of a session and returns the environment that leads tools to
 // the cache. What the image says of that stays.
-func (in *inside) equip(d *sessionDir, env []string) []string {
+func (in *inside) equip(d *private.Dir, env []string) []string {
 	for _, f := range in.files {
-		text := strings.ReplaceAll(f.Text, in.home, d.home())
-		d.keep(f.Name, func(name string) error { return d.write(name, []byte(text), 0o600) })
+		text := strings.ReplaceAll(f.Text, in.home, d.Home())
+		d.Keep(f.Name, func(name string) error { return d.Write(name, []byte(text), 0o600) })
 	}
 	if in.cache == "" {
 		return env
 	}
-	for _, v := range cacheVars {
-		env = addMissing(env, []string{v.name + "=" + filepath.Join(in.cache, v.dir)})
-	}
-	return env
-}
-
-// hostVariables are those of the host's that commands in a container get: what
-// names no path there, for it would be another one in the container.
-func hostVariables(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		name, value, _ := strings.Cut(entry, "=")
-		return slices.Contains(hostsOwn, name) || namesPath(value)
-	})
-}
-
-// hostsOwn are variables that say something of the host, whatever their value.
-var hostsOwn = []string{"PATH", "HOME", "PWD", "OLDPWD", "SHELL", "SHLVL", "_", "HOSTNAME", "HOST", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST", "CONTAINER_HOST"}
-
-// namesPath reports whether a value, or what is between signs that separate values,
-// begins as an absolute path or in the home directory. A URL names none, but for file:.
-func namesPath(value string) bool {
-	for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(":;,= \t\n\"'", r) }) {
-		if strings.HasPrefix(part, "~") || strings.HasPrefix(part, "/") && (!strings.HasPrefix(part, "//") || strings.HasPrefix(part, "///")) {
-			return true
-		}
-	}
-	return false
-}
-
-// insideEnv is what the environment of every command of a runner starts from.
-func insideEnv(cfg Config) []string {
-	env := addUser(slices.Clone(cfg.Env))
-	if cfg.Network.Closed() {
-		env = addMissing(env, noNetwork)
+	for _, v := range environ.CacheVars {
+		env = environ.AddMissing(env, []string{v.Name + "=" + filepath.Join(in.cache, v.Dir)})
 	}
 	return env
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
 
 // testMode names the variable that sets the mode of all tests that leave it open.
@@ -15,7 +17,7 @@ const testMode = "SANDBOX_TEST_MODE"
 
 // TestMain also plays a server that is killed, for the tests of the watchdog.
 func TestMain(m *testing.M) {
-	Helpers()
+	tree.Helpers()
 	actAsEngine()
 	if script := os.Getenv("SANDBOX_TEST_SERVER"); script != "" {
 		serveForTest(script)

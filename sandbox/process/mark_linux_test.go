@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
@@ -26,7 +27,7 @@ func TestLivingServerKeepsItsCommands(t *testing.T) {
 		if died {
 			server = -1
 		}
-		charge{dirs: map[string]bool{t.TempDir(): true}}.endAll(proc.OwnMark(), server, 0)
+		tree.Charge{Dirs: map[string]bool{t.TempDir(): true}}.EndAll(proc.OwnMark(), server, 0)
 		select {
 		case <-ended:
 			if !died {

@@ -5,6 +5,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 func ruled(t *testing.T, list string) Network {
@@ -41,7 +44,7 @@ func TestRulesAreTold(t *testing.T) {
 		"*.a.example,-b.a.example": "what follows a minus they never reach.",
 		strings.Join(many, ","):    "h9.example and 3 more) and servers",
 	} {
-		got := ruled(t, list).sentence()
+		got := ruled(t, list).Sentence()
 		if !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q", list, got)
 		}
@@ -52,7 +55,7 @@ func TestRulesAreTold(t *testing.T) {
 // is sent to a proxy.
 func TestRuledCommandsAreOnline(t *testing.T) {
 	cfg := Config{Env: []string{"HOME=/h", "USER=ann", "https_proxy=x", "NO_PROXY=y", "Https_Proxy=z", "npm_config_proxy=x", "NPM_CONFIG_HTTPS_PROXY=x", "npm_config_noproxy=x", "YARN_HTTPS_PROXY=x", "GOPROXY=https://g"}, Network: ruled(t, "a.example")}
-	env := strings.Join(hostEnv(cfg, true), " ")
+	env := strings.Join(environ.ForCommands(cfg.host(), true), " ")
 	if rest := strings.ToLower(strings.Replace(env, "GOPROXY=https://g", "", 1)); rest == strings.ToLower(env) || strings.Contains(rest, "proxy") || strings.Contains(env, "PIP_RETRIES=0") {
 		t.Error(env)
 	}
@@ -63,7 +66,7 @@ func TestRuledCommandsAreOnline(t *testing.T) {
 		"http.proxy = \"p:1\"\n":                                                     "",
 		"[http]\n\tproxy = \"p:1\"\n[user]\n\tname = a":                              "[http]\n[user]\n\tname = a",
 	} {
-		if got := proxySetting.ReplaceAllString(text, ""); got != want {
+		if got := environ.ProxySetting.ReplaceAllString(text, ""); got != want {
 			t.Errorf("%q becomes %q", text, got)
 		}
 	}
@@ -76,10 +79,10 @@ func TestOwnNames(t *testing.T) {
 	}
 	machine := "127.0.0.1 localhost # always\n127.0.1.1\tdev.example\n::1 ip6-localhost\nff02::1 ip6-allnodes\n172.17.0.2 " + host + "\n10.0.0.5 db.example\n0.0.0.0 ads.example\nno address\n"
 	want := "127.0.0.1 localhost\n127.0.1.1 dev.example\n::1 ip6-localhost\nff02::1 ip6-allnodes\n172.17.0.2 " + host + "\n"
-	if got := ownNames(machine); got != want {
+	if got := private.OwnNames(machine); got != want {
 		t.Errorf("got %q", got)
 	}
-	if got := ownNames("10.0.0.5 db.example"); got != "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 "+host+"\n" {
+	if got := private.OwnNames("10.0.0.5 db.example"); got != "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 "+host+"\n" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // errOwnExposed: a file of the server's lies where commands could change it, or make
@@ -28,7 +29,7 @@ func (c *Commands) OpenOwn(path string) (*os.File, error) {
 	if err := c.ownPlace(path); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|openAtOnce, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0o600) // a named pipe that nobody reads is not waited for
 	if err != nil {
 		return nil, err
 	}

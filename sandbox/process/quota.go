@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 )
 
 // A Quota bounds what the commands of one session may use together. A field that
@@ -185,5 +186,5 @@ func (c *Commands) means() means {
 		return c.hostMeans()
 	}
 	const by = "the engine, for the container"
-	return means{Exactly, Exactly, Exactly, by, by + fmt.Sprintf(", which may have %d more for what runs the commands", runnerThreads), by}
+	return means{Exactly, Exactly, Exactly, by, by + fmt.Sprintf(", which may have %d more for what runs the commands", containers.RunnerThreads), by}
 }

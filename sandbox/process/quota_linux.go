@@ -3,7 +3,6 @@ package process
 import (
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
 // hostMeans finds out what keeps limits. How commands are confined is known already, or
@@ -128,18 +128,18 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 		r.watching = true
 		go r.watch(s)
 	}
-	a := account{killed: machineKills.read(), short: new(atomic.Bool)}
+	a := account{killed: usage.MachineKills.Read(), short: new(atomic.Bool)}
 	if r.counter != nil {
 		a.events = r.counter.Events()
 	}
 	bounds := r.bounds
-	if !s.c.confinement.chose(Namespaces) && s.c.cfg.inside == nil && s.c.reserve.needed() {
+	if !s.c.confinement.chose(Namespaces) && s.c.cfg.inside == nil && s.c.reserve.Needed() {
 		bounds.Late = func() proc.Bounds {
-			if !s.c.reserve.short() {
+			if !s.c.reserve.Short() {
 				return proc.Bounds{}
 			}
 			a.short.Store(true)
-			return noFiles
+			return usage.NoFiles
 		}
 	}
 	return bounds, a, nil
@@ -160,7 +160,7 @@ func (r *ration) processes(s *Shell) int {
 	case r.counts:
 		return r.counter.Processes()
 	case s.c.cfg.Quota.MaxProcesses > 0 && len(jobs) > 0:
-		return r.usage(s).tasks
+		return r.usage(s).Tasks
 	}
 	return 0
 }
@@ -208,47 +208,6 @@ func (r *ration) close() {
 	}
 }
 
-// kills counts what the machine has ended for want of memory.
-type kills struct {
-	mu    sync.Mutex
-	count int
-	at    time.Time
-}
-
-var machineKills kills
-
-// killsLast is how long a count is good for, before a command begins: reading it takes
-// longer than all else that is read then.
-const killsLast = time.Second
-
-// read is the count, or a recent one.
-func (k *kills) read() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if time.Since(k.at) > killsLast {
-		k.look()
-	}
-	return k.count
-}
-
-// now is the count.
-func (k *kills) now() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.look()
-	return k.count
-}
-
-func (k *kills) look() {
-	text, _ := os.ReadFile("/proc/vmstat") // nothing is counted
-	for line := range strings.Lines(string(text)) {
-		if n, err := fmt.Sscanf(line, "oom_kill %d", &k.count); n == 1 && err == nil {
-			break
-		}
-	}
-	k.at = time.Now()
-}
-
 // isolators are the namespaces that the session's commands run in.
 func (s *session) isolators() (all []*confine.Isolator) {
 	s.mu.Lock()
@@ -257,7 +216,7 @@ func (s *session) isolators() (all []*confine.Isolator) {
 		if c == nil {
 			return
 		}
-		if i, ok := c.jail.(*confine.Isolator); ok {
+		if i, ok := c.Jail.(*confine.Isolator); ok {
 			all = append(all, i)
 		}
 	}

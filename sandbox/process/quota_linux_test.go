@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 	"golang.org/x/sys/unix"
 )
 
@@ -144,17 +145,17 @@ func TestQuotaRests(t *testing.T) {
 
 // TestNumbers reads what the kernel says of this very process.
 func TestNumbers(t *testing.T) {
-	status := numbers("/proc/self/status")
+	status := usage.Numbers("/proc/self/status")
 	if status["Threads"] < 1 || status["RssAnon"] < 1 || status["Pid"] != int64(os.Getpid()) {
 		t.Errorf("%v", status)
 	}
-	if len(numbers("/proc/self/no")) != 0 {
+	if len(usage.Numbers("/proc/self/no")) != 0 {
 		t.Error("there is no such file")
 	}
-	u := usage{}
-	u.add("/proc", []int{os.Getpid()})
-	if n := u.precisely(); n <= 0 || n > 2*u.atMost()+1<<20 {
-		t.Errorf("precisely %d, at most %d", n, u.atMost())
+	u := usage.Usage{}
+	u.Add("/proc", []int{os.Getpid()})
+	if n := u.Precisely(); n <= 0 || n > 2*u.AtMost()+1<<20 {
+		t.Errorf("precisely %d, at most %d", n, u.AtMost())
 	}
 }
 
@@ -178,12 +179,12 @@ func TestMapped(t *testing.T) {
 	for i := 0; i < size/2; i += os.Getpagesize() {
 		mem[i] = 1
 	}
-	var u usage
-	u.addFiles(int(file.Fd()))
-	if got := mapped("/proc/self/smaps", u.devices); got != size/2 {
-		t.Errorf("%d bytes are mapped on %v", got, u.devices)
+	var u usage.Usage
+	u.AddFiles(int(file.Fd()))
+	if got := usage.Mapped("/proc/self/smaps", u.Devices); got != size/2 {
+		t.Errorf("%d bytes are mapped on %v", got, u.Devices)
 	}
-	if got := mapped("/proc/self/smaps", nil); got != 0 {
+	if got := usage.Mapped("/proc/self/smaps", nil); got != 0 {
 		t.Errorf("%d bytes are mapped on nothing", got)
 	}
 }

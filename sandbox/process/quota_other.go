@@ -21,8 +21,3 @@ func (*ration) begin(*Shell) (proc.Bounds, account, error) { return proc.Bounds{
 func (*ration) reasons(*job, *Result) []string { return nil }
 
 func (*ration) close() {}
-
-// A memoryReserve is not needed here.
-type memoryReserve struct{}
-
-func (*memoryReserve) close() {}

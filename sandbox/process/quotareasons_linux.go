@@ -3,6 +3,9 @@ package process
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
 // What programs say when they get no memory, and no process or thread.
@@ -26,7 +29,7 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 	c := j.shell.c
 	before, starved := j.account, false
 	if before.short != nil && before.short.Load() {
-		return []string{c.reserve.filled()}
+		return []string{filesFill(c.reserve.Bound())}
 	}
 	if group != nil {
 		now := group.Events()
@@ -38,11 +41,11 @@ func (r *ration) reasons(j *job, res *Result) (all []string) {
 			all = append(all, machineStarved)
 		}
 		if now.ProcessesRefuse > before.events.ProcessesRefuse {
-			j.tree.kill() // what is left of it is broken, and in the way of the next
+			j.tree.Kill() // what is left of it is broken, and in the way of the next
 			all = append(all, c.processesReached())
 		}
 	}
-	if !starved && res.killedFromOutside() && machineKills.now() > before.killed {
+	if !starved && res.killedFromOutside() && usage.MachineKills.Now() > before.killed {
 		all = append(all, machineStarved)
 	}
 	return append(all, r.fromWords(c, j, res)...)
@@ -59,9 +62,9 @@ func (r *ration) fromWords(c *Commands, j *job, res *Result) (all []string) {
 	if r.mark == 0 {
 		return nil
 	}
-	said := ValidText(res.Stderr.Head) + ValidText(res.Stderr.Tail) // whatever the exit code: a pipe or "|| true" hides it
+	said := capture.ValidText(res.Stderr.Head) + capture.ValidText(res.Stderr.Tail) // whatever the exit code: a pipe or "|| true" hides it
 	if res.ExitCode != 0 {
-		said += ValidText(res.Stdout.Head) + ValidText(res.Stdout.Tail)
+		said += capture.ValidText(res.Stdout.Head) + capture.ValidText(res.Stdout.Tail)
 	}
 	if c.cfg.Quota.MaxMemory > 0 && r.how.memory != Exactly && noMemory.MatchString(said) {
 		all = append(all, fmt.Sprintf("%s %s reached: no process may have more; use less, or ask the user to raise it", maxMemoryFlag, SizeText(c.cfg.Quota.MaxMemory)))
@@ -84,4 +87,9 @@ func (c *Commands) processesReached() string {
 		return fmt.Sprintf("%s %d reached: run fewer processes and threads at once, end what earlier commands left running, or ask the user to raise it", maxProcessesFlag, n)
 	}
 	return fmt.Sprintf("the session's limit of %d processes is reached: end what earlier commands left running, or ask the user to raise it by %s", c.mostProcesses(), maxProcessesFlag)
+}
+
+// filesFill tells what the reserve of memory was used up by, and what to do.
+func filesFill(limit int64) string {
+	return fmt.Sprintf("out of memory on this machine: files in memory, as in /dev/shm, fill the %s that this server and its commands may use, so commands cannot write to files until some of those are removed", SizeText(limit))
 }

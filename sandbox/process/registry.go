@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"github.com/perstack-ai/perstack-base/sandbox"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
 )
 
 // A registry holds the commands that somebody started and can come back to.
@@ -152,7 +153,7 @@ func (g *registry) bound() {
 			if _, over := e.Result(); !over {
 				continue
 			}
-			_, kept := e.out.size()
+			_, kept := e.out.Size()
 			ended, bytes = ended+1, bytes+kept
 			if first == nil || e.at.Before(first.at) {
 				first = e

@@ -17,6 +17,8 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 )
 
 // A runner is the inside of a container: the same Commands as outside, behind a
@@ -40,10 +42,6 @@ type runnerJob struct {
 	mu      sync.Mutex
 	running *Running // of a command that goes on, once it was started
 }
-
-// runnerEnd is how long a runner has to end what it runs. What is left then ends with
-// its container.
-const runnerEnd = 5 * time.Second
 
 // ErrSilence: a runner has not heard from its server for too long.
 var ErrSilence = fmt.Errorf("nothing was heard from the server for %v", remote.Silence)
@@ -97,7 +95,7 @@ func (r *runner) tellWalls(w *remote.Welcome) {
 	if ok, why := r.commands.Confined(); ok {
 		w.Confined = string(r.commands.confinement.decision.tier)
 	} else {
-		w.Why = clipped(why)
+		w.Why = remote.Clip(why)
 	}
 	q := r.commands.cfg.Quota
 	memory, processes, cpus := cgroup.Around().Keeps(cgroup.Limits{Memory: q.MaxMemory, Processes: asked(q.MaxProcesses), CPUs: q.MaxCPUs})
@@ -116,7 +114,7 @@ func asked(processes int) int {
 	if processes == 0 {
 		return 0
 	}
-	return processes + runnerThreads
+	return processes + containers.RunnerThreads
 }
 
 func (r *runner) prepare(h *remote.Hello) error {
@@ -199,7 +197,7 @@ func (r *runner) end() {
 	}()
 	select {
 	case <-done:
-	case <-time.After(runnerEnd):
+	case <-time.After(containers.RunnerEnd):
 	}
 }
 
@@ -302,7 +300,7 @@ func (r *runner) run(ctx context.Context, shell *Shell, j *runnerJob, c Command)
 		r.tell(j, &remote.Message{Type: remote.TypeFault, Fault: faultOf(err)})
 		return
 	}
-	for i, out := range [2]Output{res.Stdout, res.Stderr} {
+	for i, out := range [2]capture.Output{res.Stdout, res.Stderr} {
 		r.send(j, i, false, out.Head)
 		r.send(j, i, true, out.Tail)
 	}
@@ -317,7 +315,7 @@ func resultOf(res Result) *remote.Result {
 		TextBytes: [2]int64{res.Stdout.TextBytes, res.Stderr.TextBytes},
 	}
 	for _, sentence := range res.Refused[:min(len(res.Refused), remote.MaxRefused)] {
-		out.Refused = append(out.Refused, clipped(sentence))
+		out.Refused = append(out.Refused, remote.Clip(sentence))
 	}
 	return out
 }
@@ -331,11 +329,8 @@ func (r *runner) send(j *runnerJob, stream int, last bool, b []byte) {
 	}
 }
 
-// tailEvery is how often the last line of a command is told: nobody reads faster.
-const tailEvery = 200 * time.Millisecond
-
 // followTail tells the last line of a command while it changes, until told is called.
-func (r *runner) followTail(j *runnerJob, tail *Tail) (told func()) {
+func (r *runner) followTail(j *runnerJob, tail *capture.Tail) (told func()) {
 	var version int64
 	var timer *time.Timer
 	var mu sync.Mutex
@@ -350,10 +345,10 @@ func (r *runner) followTail(j *runnerJob, tail *Tail) (told func()) {
 			version = now
 			r.tell(j, &remote.Message{Type: remote.TypeTail, Body: []byte(line)})
 		}
-		timer.Reset(tailEvery)
+		timer.Reset(containers.TailEvery)
 	}
 	mu.Lock()
-	timer = time.AfterFunc(tailEvery, tell)
+	timer = time.AfterFunc(containers.TailEvery, tell)
 	mu.Unlock()
 	return func() {
 		mu.Lock()
@@ -385,13 +380,4 @@ func (r *runner) start(ctx context.Context, shell *Shell, j *runnerJob, c Comman
 
 // TakeStreams takes standard input and output for the server alone: what commands get
 // of this process are the null device and standard error.
-func TakeStreams() (in, out *os.File, err error) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if in, err = moved(os.Stdin, null); err == nil {
-		out, err = moved(os.Stdout, null)
-	}
-	return in, out, err
-}
+func TakeStreams() (in, out *os.File, err error) { return remote.TakeStreams() }

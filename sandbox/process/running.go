@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
@@ -19,12 +21,12 @@ type Running struct {
 	Label string // as Command says
 
 	shell   *Shell
-	process process
+	process Process
 	began   time.Time
-	out     *capture
+	out     *capture.Stream
 	in      *input
 	tty     bool
-	tail    *Tail
+	tail    *capture.Tail
 	span    *trace.Span // until it has ended; nil for none
 	ended   chan struct{}
 	done    Result    // fixed once ended is closed
@@ -47,8 +49,8 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("the command has ended with exit code %d", e.Result.ExitCode)
 }
 
-// A process is what a Running has of the program that it started, wherever that runs.
-type process interface {
+// A Process is what a Running has of the program that it started, wherever that runs.
+type Process interface {
 	over() bool             // nothing of it runs or holds its output
 	end(ask syscall.Signal) // asks all of it, and after the grace period kills what is left
 	needs() Needs
@@ -58,7 +60,7 @@ type process interface {
 func (s *Shell) start(ctx context.Context, c Command) (*Running, error) {
 	l := s.c.limits
 	c.Live, c.Stdout, c.Stderr, c.Stdin, c.Timeout = true, true, true, nil, 0
-	c.Keep, c.first, c.Tail = l.OutputLast, l.OutputFirst, &Tail{}
+	c.Keep, c.first, c.Tail = l.OutputLast, l.OutputFirst, &capture.Tail{}
 	ctx = beginSpan(ctx, &c)
 	r, err := s.startWith(ctx, &c)
 	if err != nil {
@@ -82,7 +84,7 @@ func (s *Shell) startWith(ctx context.Context, c *Command) (*Running, error) {
 	return r, nil
 }
 
-func newRunning(s *Shell, c *Command, out *capture) *Running {
+func newRunning(s *Shell, c *Command, out *capture.Stream) *Running {
 	return &Running{
 		Label: c.Label, shell: s, began: time.Now(), out: out, tty: c.Terminal != nil, tail: c.Tail, span: c.span, ended: make(chan struct{}),
 	}
@@ -96,11 +98,12 @@ type localProcess struct {
 }
 
 func (p localProcess) end(ask syscall.Signal) {
-	end(p.shell.now, p.shell.c.limits.KillGrace, ask, p.tree)
+	tree.End(p.shell.now, p.shell.c.limits.KillGrace, ask, p.tree)
 }
 
 func (p localProcess) needs() Needs {
-	if !p.awaitsInput() {
+	awaits := p.held != nil && tree.AwaitsTerminal(p.tree, p.number) || p.held == nil && tree.AwaitsPipe(p.tree, p.stdin)
+	if !awaits {
 		return Needs{}
 	}
 	n := Needs{Input: true}
@@ -121,13 +124,13 @@ func (r *Running) attend(s *Shell, j *job, c *Command) {
 	if !r.tty {
 		_ = j.stdin.Close() // its terminal is closed when the output has ended
 	}
-	told := Part{}
+	told := capture.Part{}
 	if s.session.confined() {
-		told = j.out[0].since(0)
+		told = j.out[0].Since(0)
 	}
-	res.Stdout = Output{Head: told.First, Tail: told.Last} // for what was refused
+	res.Stdout = capture.Output{Head: told.First, Tail: told.Last} // for what was refused
 	s.settle(j, &res)
-	res.Stdout = Output{}
+	res.Stdout = capture.Output{}
 	r.finish(res)
 }
 
@@ -156,7 +159,7 @@ func (r *Running) Last() (line string, version int64) { return r.tail.Last() }
 
 // Bytes is how much it has written.
 func (r *Running) Bytes() int64 {
-	total, _ := r.out.size()
+	total, _ := r.out.Size()
 	return total
 }
 
@@ -170,13 +173,13 @@ func (r *Running) Told() int64 {
 // Output returns the output from a position on, or where from is negative, what
 // nobody was told. Whoever asks later is told what follows; hold says how many
 // bytes at the end of the output are left for that, because they are incomplete.
-func (r *Running) Output(from int64, hold func(Part) int) Part {
+func (r *Running) Output(from int64, hold func(capture.Part) int) capture.Part {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if from < 0 {
 		from = r.told
 	}
-	p := r.out.since(from)
+	p := r.out.Since(from)
 	if hold != nil {
 		n := hold(p)
 		if p.Missed > 0 {
@@ -239,7 +242,7 @@ func (r *Running) Await(ctx context.Context, most time.Duration, beyond int64, s
 	deadline := time.NewTimer(most)
 	defer deadline.Stop()
 	for pause := inputLook; ; {
-		total, wrote, more := r.out.grown()
+		total, wrote, more := r.out.Grown()
 		if settle > 0 && total > beyond && time.Since(wrote) >= settle {
 			return nil
 		}
@@ -286,7 +289,7 @@ func (r *Running) Needs() Needs {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if total, _ := r.out.size(); total != r.lookedAt || time.Since(r.looked) > needsLast {
+	if total, _ := r.out.Size(); total != r.lookedAt || time.Since(r.looked) > needsLast {
 		r.needs = r.process.needs()
 		r.looked, r.lookedAt = time.Now(), total
 	}

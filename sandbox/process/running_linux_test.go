@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/perstack-ai/perstack-base/sandbox"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox"
 )
 
 // begin starts a command line that runs on; on a terminal where size is not nil.

@@ -8,13 +8,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
 
 // A session is the private directory of one Shell, and the cage of its commands.
 // Both are made at the first command.
 type session struct {
 	mu  sync.Mutex
-	dir *sessionDir
+	dir *private.Dir
 	tmp string
 	env []string // the host's, with the private directories
 
@@ -36,8 +41,8 @@ func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 	}
 	key := fmt.Sprintf("%q %q", read, write)
 	if s.wider[key] == nil {
-		if err := descriptorRoom(c.null); err != nil {
-			return nil, err
+		if err := proc.DescriptorRoom(c.null); err != nil {
+			return nil, noRoom(err)
 		}
 		cage, err := c.confinement.cage(cageFor{s.dir, read, write})
 		if err != nil {
@@ -70,45 +75,45 @@ func (s *session) make(c *Commands) error {
 	if s.cage != nil && s.cage.Fallen() {
 		s.unguarded()
 	}
-	if s.dir != nil && s.dir.whole() {
+	if s.dir != nil && s.dir.Whole() {
 		if s.cage != nil && !s.cage.stale() || !c.confinement.confined() {
 			return nil // where making the cage failed, it is tried again: nothing runs without
 		}
 		return s.confine(c, nil)
 	}
 	var cage *cage
-	if s.dir == nil || s.dir.fill() != nil {
+	if s.dir == nil || s.dir.Fill() != nil {
 		dir, first, err := c.newSession()
 		if err != nil {
 			return err
 		}
 		cage = first
 		s.removeDir(c.guard)
-		s.dir, s.tmp = dir, dir.tmp()
+		s.dir, s.tmp = dir, dir.Tmp()
 		env := c.env()
 		if in := c.cfg.inside; in != nil {
 			env = in.equip(dir, env)
 		} else if c.confinement.confined() {
-			env = addMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.path, aptConf)})
+			env = environ.AddMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.Path, private.AptConf)})
 		}
 		s.env = s.private(env, c.confinement.confined() || c.cfg.inside != nil)
 		if c.confinement.confined() && c.confinement.decision.tier == Threads && c.cfg.inside == nil {
 			s.env = javaTemp(s.env, s.tmp) // in namespaces /tmp is the session's own
 		}
-		c.guard.dirBegins(dir.path)
+		c.guard.DirBegins(dir.Path)
 	}
 	return s.confine(c, cage)
 }
 
 // newSession makes the directory of a session. The first one has a cage already.
-func (c *Commands) newSession() (*sessionDir, *cage, error) {
+func (c *Commands) newSession() (*private.Dir, *cage, error) {
 	confined := c.confinement.confined()
 	if dir, cage := c.confinement.first(); cage != nil {
 		return dir, cage, nil
 	}
 	if confined {
-		if err := descriptorRoom(c.null); err != nil {
-			return nil, nil, err
+		if err := proc.DescriptorRoom(c.null); err != nil {
+			return nil, nil, noRoom(err)
 		}
 	}
 	dir, err := c.confinement.newSessionDir(confined)
@@ -162,29 +167,29 @@ func (s *session) private(env []string, home bool) []string {
 		set = map[string]string{"TMP": s.tmp, "TEMP": s.tmp}
 	}
 	if home {
-		set["HOME"] = s.dir.home()
+		set["HOME"] = s.dir.Home()
 		env = s.privateTerminals(env, set)
 	}
-	return mergeEnv(env, set)
+	return environ.Merge(env, set)
 }
 
 // privateTerminals has tmux and screen keep their sockets in TMPDIR, and forget those
 // of the user's own, in which the server may have been started: both are out of reach.
 func (s *session) privateTerminals(env []string, set map[string]string) []string {
 	set["TMUX_TMPDIR"], set["SCREENDIR"] = s.tmp, s.tmp
-	return dropEnv(env, []string{"TMUX", "TMUX_PANE", "STY"})
+	return environ.Drop(env, []string{"TMUX", "TMUX_PANE", "STY"})
 }
 
 // javaTemp has Java put temporary files in tmp: it knows /tmp only. What the host's
 // variable says comes last, and wins.
 func javaTemp(env []string, tmp string) []string {
 	const name = "JDK_JAVA_OPTIONS"
-	has, _ := getenv(env, name)
-	return mergeEnv(env, map[string]string{name: strings.TrimSpace(`"-Djava.io.tmpdir=` + tmp + `" ` + has)})
+	has, _ := environ.Get(env, name)
+	return environ.Merge(env, map[string]string{name: strings.TrimSpace(`"-Djava.io.tmpdir=` + tmp + `" ` + has)})
 }
 
 // close removes the directories.
-func (s *session) close(guard *watchdog) {
+func (s *session) close(guard *tree.Watchdog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir == nil {
@@ -200,12 +205,12 @@ func (s *session) close(guard *watchdog) {
 }
 
 // removeDir removes the private directory, if there is one.
-func (s *session) removeDir(guard *watchdog) {
+func (s *session) removeDir(guard *tree.Watchdog) {
 	if s.dir == nil {
 		return
 	}
-	s.dir.remove()
-	guard.dirEnds(s.dir.path)
+	s.dir.Remove()
+	guard.DirEnds(s.dir.Path)
 	s.dir = nil
 }
 
@@ -214,7 +219,7 @@ func (s *session) lay(c *Commands, u *Startup) (dir string, err error) {
 	s.mu.Lock()
 	at := s.dir
 	s.mu.Unlock()
-	return at.lay(u, c.confinement.policy(), func(name, value string) bool { return withheld(name, value, c.cfg.PassEnv) })
+	return at.Lay(u.all(c.confinement.policy(), func(name, value string) bool { return environ.Withheld(name, value, c.cfg.PassEnv) }))
 }
 
 // unlay takes it away again.
@@ -222,6 +227,6 @@ func (s *session) unlay(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir != nil {
-		s.dir.unlay(dir)
+		s.dir.Unlay(dir)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
 
 // A Shell runs the commands of one session and owns what they leave behind.
@@ -40,22 +43,28 @@ type Shell struct {
 
 // A job is one command that was started.
 type job struct {
-	tree     tree
-	cage     *cage  // nil: not confined
-	dir      string // where it was started
-	mark     uint64 // what the gate refused before is not its own
-	out      [2]*capture
-	pipes    []*os.File    // our ends; when the command has a terminal, its master
-	held     *os.File      // the other end of that, until the program has ended
-	stdin    *os.File      // what a running command's input goes to
-	number   int           // of the terminal
-	drained  chan struct{} // closed when no process holds the pipes any more
-	start    string        // the directory of its Startup, "" for none
-	began    time.Time
-	shell    *Shell
-	account  account     // what was counted before it
-	launched atomic.Bool // tree is set
-	shared   atomic.Bool // another command of the session ran at some time meanwhile
+	tree    tree.Tree
+	cage    *cage  // nil: not confined
+	dir     string // where it was started
+	mark    uint64 // what the gate refused before is not its own
+	out     [2]*capture.Stream
+	pipes   []*os.File    // our ends; when the command has a terminal, its master
+	held    *os.File      // the other end of that, until the program has ended
+	stdin   *os.File      // what a running command's input goes to
+	number  int           // of the terminal
+	drained chan struct{} // closed when no process holds the pipes any more
+	start   string        // the directory of its Startup, "" for none
+	began   time.Time
+	shell   *Shell
+	account account     // what was counted before it
+	planted atomic.Bool // tree is set
+	shared  atomic.Bool // another command of the session ran at some time meanwhile
+}
+
+// A launched is what a command is started with, and in.
+type launched struct {
+	tree.Launch
+	cage *cage // nil: nothing confines it
 }
 
 // Run runs one command to its end. A command that fails is a Result; an error
@@ -86,7 +95,7 @@ func (s *Shell) run(ctx context.Context, c *Command) (Result, error) {
 		defer s.session.unlay(j.start)
 	}
 	res := s.follow(ctx, j, c)
-	res.Stdout, res.Stderr = j.out[0].finish(), j.out[1].finish()
+	res.Stdout, res.Stderr = j.out[0].Finish(), j.out[1].Finish()
 	s.settle(j, &res)
 	return res, nil
 }
@@ -166,16 +175,15 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	if err != nil {
 		return err
 	}
-	l := launch{argv: append([]string{c.Name}, c.Args...), env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), dir: c.Dir,
-		owner: &s.session, alone: func() bool { return !j.shared.Load() },
-		over: ctx.Done(), cage: cage}
-	if l.bounds, j.account, err = s.ration.begin(s); err != nil {
+	l := launched{tree.Launch{Argv: append([]string{c.Name}, c.Args...), Env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), Dir: c.Dir,
+		Mark: s.session.mark, Alone: func() bool { return !j.shared.Load() }, Over: ctx.Done()}, cage}
+	if l.Bounds, j.account, err = s.ration.begin(s); err != nil {
 		return noRoom(err)
 	}
-	if l.dir == "" {
-		l.dir = s.c.cfg.Dir
+	if l.Dir == "" {
+		l.Dir = s.c.cfg.Dir
 	}
-	if err := checkDir(l.dir); err != nil {
+	if err := checkDir(l.Dir); err != nil {
 		return err
 	}
 	if err := s.startup(j, c, &l); err != nil {
@@ -184,11 +192,11 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	path := c.Path
 	if path == "" {
 		var ok bool
-		if path, ok = getenv(l.env, "PATH"); !ok {
-			path = defaultPath
+		if path, ok = environ.Get(l.Env, "PATH"); !ok {
+			path = environ.DefaultPath
 		}
 	}
-	if l.path, err = lookup(c.Name, l.dir, path); err != nil {
+	if l.Path, err = environ.Lookup(c.Name, l.Dir, path); err != nil {
 		return &StartError{Command: c.Name, What: c.Name, Err: err}
 	}
 	return s.spawn(j, c, l)
@@ -199,11 +207,11 @@ func (s *Shell) envFor(c *Command, confined bool) []string {
 	if c.Base != nil {
 		base = s.session.private(c.Base, confined)
 	}
-	base = dropEnv(keepEnv(base, c.Only), c.Without)
+	base = environ.Drop(environ.Keep(base, c.Only), c.Without)
 	if c.span != nil {
-		base = mergeEnv(dropEnv(base, traceNames), c.span.Env())
+		base = environ.Merge(environ.Drop(base, traceNames), c.span.Env())
 	}
-	return mergeEnv(base, c.Env)
+	return environ.Merge(base, c.Env)
 }
 
 // HostEnv returns a variable as commands get it, but for the private directories
@@ -212,17 +220,17 @@ func (s *Shell) HostEnv(name string) (string, bool) {
 	if s.away != nil && name == "PATH" {
 		return "", false // it is the image's
 	}
-	return getenv(s.c.env(), name)
+	return environ.Get(s.c.env(), name)
 }
 
 // startup lays down what the program shall read first.
-func (s *Shell) startup(j *job, c *Command, l *launch) error {
+func (s *Shell) startup(j *job, c *Command, l *launched) error {
 	if c.Startup == nil {
 		return nil
 	}
 	var err error
 	j.start, err = s.session.lay(s.c, c.Startup)
-	l.env = mergeEnv(l.env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
+	l.Env = environ.Merge(l.Env, map[string]string{c.Startup.Var: c.Startup.value(j.start)})
 	return err
 }
 
@@ -240,8 +248,8 @@ func checkDir(dir string) error {
 }
 
 // spawn opens the streams that are needed and starts the program.
-func (s *Shell) spawn(j *job, c *Command, l launch) error {
-	l.files = [3]*os.File{s.c.null, s.c.null, s.c.null}
+func (s *Shell) spawn(j *job, c *Command, l launched) error {
+	l.Files = [3]*os.File{s.c.null, s.c.null, s.c.null}
 	streams := j.openPipes
 	if c.Terminal != nil {
 		streams = j.openTerminal
@@ -256,39 +264,39 @@ func (s *Shell) spawn(j *job, c *Command, l launch) error {
 		j.hangUp()
 		return err
 	}
-	j.cage, j.dir, j.mark = l.cage, l.dir, l.cage.mark()
-	if j.tree, err = s.starter(l).start(l); err != nil {
+	j.cage, j.dir, j.mark = l.cage, l.Dir, l.cage.mark()
+	if j.tree, err = s.plant(l); err != nil {
 		j.hangUp()
 		return startError(c, l, err)
 	}
-	j.launched.Store(true)
+	j.planted.Store(true)
 	s.connect(j, c)
 	return nil
 }
 
-// starter is how programs are started: confined where that is possible.
-func (s *Shell) starter(l launch) starter {
+// plant starts the program: confined where that is possible.
+func (s *Shell) plant(l launched) (tree.Tree, error) {
 	if l.cage != nil {
-		return cagedStarter{l.cage}
+		return tree.StartConfined(l.cage.Jail, l.Launch)
 	}
-	return groupStarter{s.c.guard, s.c.cfg.inside != nil}
+	return tree.StartGroup(l.Launch, s.c.guard, s.c.cfg.inside != nil)
 }
 
 // follow waits for the end of the program, or brings it about.
 func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
-	ended := make(chan ending, 1)
-	go func() { ended <- j.tree.wait() }()
+	ended := make(chan tree.Ending, 1)
+	go func() { ended <- j.tree.Wait() }()
 	var deadline <-chan time.Time
 	if c.Timeout > 0 {
 		timer := time.NewTimer(c.Timeout)
 		defer timer.Stop()
 		deadline = timer.C
 	}
-	var how ending
+	var how tree.Ending
 	select {
 	case how = <-ended:
 		if c.NoSurvivors {
-			j.tree.kill()
+			j.tree.Kill()
 		}
 	case <-deadline:
 		res.TimedOut = true
@@ -298,14 +306,14 @@ func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
 		res.Cancelled = true
 	}
 	if res.TimedOut || res.Cancelled {
-		end(s.now, s.c.limits.KillGrace, syscall.SIGTERM, j.tree)
-		how = ending{code: 128 + int(syscall.SIGKILL), signal: "SIGKILL"}
+		tree.End(s.now, s.c.limits.KillGrace, syscall.SIGTERM, j.tree)
+		how = tree.Ending{Code: 128 + int(syscall.SIGKILL), Signal: "SIGKILL"}
 		select {
 		case how = <-ended:
 		case <-time.After(s.c.limits.PipeGrace): // the system cannot end it; it must not hold up the answer
 		}
 	}
-	res.ExitCode, res.Signal = how.code, how.signal
+	res.ExitCode, res.Signal = how.Code, how.Signal
 	if j.held != nil {
 		_ = j.held.Close() // the output ends with the last process that has the terminal
 	}
@@ -326,8 +334,8 @@ func (s *Shell) awaitPipes(j *job) {
 		case <-grace.C:
 		}
 		// Without survivors the end of the pipes is near, however busy the machine.
-		idle := !slices.ContainsFunc(j.pipes, pending)
-		if (idle || round > 0) && j.tree.survivors() && j.tree.alive() {
+		idle := !slices.ContainsFunc(j.pipes, capture.Pending)
+		if (idle || round > 0) && j.tree.Survivors() && j.tree.Alive() {
 			return
 		}
 		grace.Reset(s.c.limits.PipeGrace)
@@ -341,23 +349,23 @@ const maxPipeGraces = 10
 func (j *job) over() bool {
 	select {
 	case <-j.drained:
-		return !j.tree.survivors()
+		return !j.tree.Survivors()
 	default:
 		return false
 	}
 }
 
 // refused tells what the sandbox kept a command from.
-func (j *job) refused(stdout, stderr Output) []string {
-	t, ok := j.tree.(confinedTree)
+func (j *job) refused(stdout, stderr capture.Output) []string {
+	t, ok := j.tree.(tree.Confined)
 	if !ok {
 		return nil
 	}
-	said := ValidText(stderr.Head) + ValidText(stderr.Tail)
-	if more := hints.Complaints(ValidText(stdout.Head) + ValidText(stdout.Tail)); more != "" {
+	said := capture.ValidText(stderr.Head) + capture.ValidText(stderr.Tail)
+	if more := hints.Complaints(capture.ValidText(stdout.Head) + capture.ValidText(stdout.Tail)); more != "" {
 		said += "\n" + more
 	}
-	return j.cage.explain(j.dir, said, j.cage.since(j.mark), t.refusals())
+	return j.cage.explain(j.dir, said, j.cage.since(j.mark), t.Refusals())
 }
 
 // settle completes the result of an ended command and lets go of it, or keeps it
@@ -372,12 +380,12 @@ func (s *Shell) settle(j *job, res *Result) {
 		s.left = append(s.left, j)
 	}
 	s.mu.Unlock()
-	switch t, ok := j.tree.(confinedTree); {
+	switch t, ok := j.tree.(tree.Confined); {
 	case over:
-		j.tree.release()
+		j.tree.Release()
 	case ok:
 		go func() {
-			<-t.gone()
+			<-t.Gone()
 			<-j.drained
 			s.prune()
 		}()
@@ -394,7 +402,7 @@ func (s *Shell) prune() {
 		if !j.over() {
 			return false
 		}
-		j.tree.release()
+		j.tree.Release()
 		return true
 	})
 }
@@ -446,16 +454,16 @@ func (s *Shell) endLeft(last bool) {
 	left := s.left
 	s.left = nil
 	s.mu.Unlock()
-	var trees []tree
+	var trees []tree.Tree
 	if !s.session.confined() { // nothing leaves a cage
-		trees = append(trees, strays{tmp: s.session.mark(), all: last})
+		trees = append(trees, tree.Strays{Tmp: s.session.mark(), All: last})
 	}
 	for _, j := range left {
 		trees = append(trees, j.tree)
 	}
-	end(s.now, s.c.limits.KillGrace, syscall.SIGTERM, trees...)
+	tree.End(s.now, s.c.limits.KillGrace, syscall.SIGTERM, trees...)
 	for _, j := range left {
-		j.tree.release()
+		j.tree.Release()
 		j.hangUp()
 	}
 }

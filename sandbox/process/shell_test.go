@@ -22,6 +22,8 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
 
 // TestOtherTiers runs the tests of commands once more, as on a machine whose
@@ -75,7 +77,7 @@ func run(t testing.TB, s *Shell, c Command) Result {
 
 // once lets f run when the command has printed something.
 func once(c Command, f func()) Command {
-	c.Tail = &Tail{}
+	c.Tail = &capture.Tail{}
 	go func() {
 		for line := ""; line == ""; line, _ = c.Tail.Last() {
 			time.Sleep(5 * time.Millisecond)
@@ -88,12 +90,12 @@ func once(c Command, f func()) Command {
 // quick are limits that make killing tests short.
 var quick = sandbox.Limits{KillGrace: 300 * time.Millisecond, PipeGrace: 100 * time.Millisecond}
 
-// gone waits until no process of a session, which is known by its TMPDIR, is left.
+// Gone waits until no process of a session, which is known by its TMPDIR, is left.
 func Gone(t testing.TB, tmp string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); living(tmp); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			killMarked([]string{tmp}, syscall.SIGKILL)
+			tree.KillMarked([]string{tmp}, syscall.SIGKILL)
 			t.Fatal("a process is still there")
 		}
 	}
@@ -101,9 +103,9 @@ func Gone(t testing.TB, tmp string) {
 
 // living finds processes by their TMPDIR, or by an argument that is it.
 func living(tmp string) bool {
-	return slices.ContainsFunc(processes(), func(p proc.Process) bool {
+	return slices.ContainsFunc(tree.Processes(), func(p proc.Process) bool {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
-		return !p.Dead && (marked(p, tmp) || slices.Contains(strings.Split(string(line), "\x00"), tmp))
+		return !p.Dead && (tree.Marked(p, tmp) || slices.Contains(strings.Split(string(line), "\x00"), tmp))
 	})
 }
 
@@ -379,9 +381,9 @@ func TestWatchdog(t *testing.T) {
 // A closed server leaves no watchdog, and one that ran nothing never had one.
 func TestWatchdogEndsWithTheServer(t *testing.T) {
 	guards := func() (n int) {
-		for _, p := range processes() {
+		for _, p := range tree.Processes() {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
-			if p.Parent == os.Getpid() && strings.HasPrefix(string(line), watchdogName) {
+			if p.Parent == os.Getpid() && strings.HasPrefix(string(line), tree.WatchdogName) {
 				n++
 			}
 		}
@@ -405,8 +407,8 @@ func TestWatchdogEndsWithTheServer(t *testing.T) {
 }
 
 func TestHeedAndRelease(t *testing.T) {
-	c := heed(strings.NewReader("+12\n+13\n-12\n+\"/a b\"\n+\"/c\"\n-\"/c\"\n+1\n+-5\n\nx\n"))
-	if len(c.groups) != 1 || !c.groups[13] || len(c.dirs) != 1 || !c.dirs["/a b"] {
+	c := tree.Heed(strings.NewReader("+12\n+13\n-12\n+\"/a b\"\n+\"/c\"\n-\"/c\"\n+1\n+-5\n\nx\n"))
+	if len(c.Groups) != 1 || !c.Groups[13] || len(c.Dirs) != 1 || !c.Dirs["/a b"] {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -487,7 +489,7 @@ func TestNothingLeaks(t *testing.T) {
 	if f, g := count(); f > fds+3 || g > goroutines+3 {
 		t.Errorf("descriptors %d, then %d; goroutines %d, then %d", fds, f, goroutines, g)
 	}
-	for _, p := range processes() {
+	for _, p := range tree.Processes() {
 		if p.Parent == os.Getpid() && p.Dead {
 			t.Errorf("process %d was not reaped", p.PID)
 		}

@@ -1,13 +1,11 @@
 package process
 
 import (
-	"fmt"
-	"io"
-	"math/rand/v2"
 	"path/filepath"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
 
 // A Startup is a file that a program reads of its own accord when it starts,
@@ -21,7 +19,7 @@ type Startup struct {
 
 	// Copies are files of the host that are laid beside it, without the secrets
 	// in them: those that commands can perhaps not read themselves. One that is
-	// missing, is no regular file of the user's of at most maxCopy bytes, or is
+	// missing, is no regular file of the user's of at most 1 MiB, or is
 	// reached through a place that commands can write, is left out.
 	Copies []Copy
 
@@ -31,52 +29,20 @@ type Startup struct {
 // A Copy is a file of the host and the name that its copy gets.
 type Copy struct{ From, Name string }
 
-const maxCopy = 1 << 20
-
-// lay makes the files in a new directory and returns its path. reach opens a
-// file of the host, withheld tells which assignments in it commands do not get.
-func (d *sessionDir) lay(u *Startup, p policy.Policy, withheld func(name, value string) bool) (dir string, err error) {
-	name := filepath.Join("etc", fmt.Sprintf("start-%016x", rand.Uint64()))
-	if err := d.root.Mkdir(name, 0o700); err != nil {
-		return "", err
-	}
-	dir = filepath.Join(d.path, name)
-	if err := d.write(filepath.Join(name, u.Name), []byte(u.Text), 0o600); err != nil {
-		return dir, err
-	}
-	for _, file := range u.copies(p, withheld) {
-		if err := d.write(filepath.Join(name, file.Name), []byte(file.Text), 0o600); err != nil {
-			return dir, err
-		}
-	}
-	return dir, nil
+// all are the file and the Copies that are there.
+func (u *Startup) all(p policy.Policy, withheld func(name, value string) bool) []settings.File {
+	return append([]settings.File{{Name: u.Name, Text: u.Text}}, u.copies(p, withheld)...)
 }
 
 // copies reads the Copies that are there.
 func (u *Startup) copies(p policy.Policy, withheld func(name, value string) bool) []settings.File {
 	files := u.copied
 	for _, c := range u.Copies {
-		if data, ok := readHost(p, c.From); ok {
-			files = append(files, settings.File{Name: c.Name, Text: string(withoutSecrets(data, withheld))})
+		if data, ok := environ.ReadHost(p, c.From); ok {
+			files = append(files, settings.File{Name: c.Name, Text: string(environ.WithoutSecrets(data, withheld))})
 		}
 	}
 	return files
-}
-
-// unlay removes what lay made.
-func (d *sessionDir) unlay(dir string) {
-	_ = d.root.RemoveAll(filepath.Join("etc", filepath.Base(dir)))
-}
-
-// readHost reads a file of the host's; a missing one is no failure.
-func readHost(p policy.Policy, path string) ([]byte, bool) {
-	file, err := p.Reach(path)
-	if err != nil {
-		return nil, false
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxCopy+1))
-	return data, err == nil && len(data) <= maxCopy
 }
 
 // value is what the variable is set to.

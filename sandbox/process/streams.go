@@ -2,12 +2,13 @@ package process
 
 import (
 	"os"
-	"sync"
 	"sync/atomic"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // openPipes opens a pipe for each stream that is wanted and returns their ends.
-func (j *job) openPipes(c *Command, l *launch) (theirs []*os.File, err error) {
+func (j *job) openPipes(c *Command, l *launched) (theirs []*os.File, err error) {
 	for i, wanted := range [3]bool{c.Stdin != nil || c.Live, c.Stdout, c.Stderr && !c.Live} {
 		if !wanted {
 			continue
@@ -19,11 +20,11 @@ func (j *job) openPipes(c *Command, l *launch) (theirs []*os.File, err error) {
 		if i == 0 {
 			read, write = write, read
 		}
-		l.files[i] = write
+		l.Files[i] = write
 		theirs, j.pipes = append(theirs, write), append(j.pipes, read)
 	}
 	if c.Live {
-		l.files[2] = l.files[1] // one stream, in the order in which it was written
+		l.Files[2] = l.Files[1] // one stream, in the order in which it was written
 	}
 	return theirs, nil
 }
@@ -58,12 +59,12 @@ func (s *Shell) connect(j *job, c *Command) {
 	}
 	for i, wanted := range [2]bool{c.Stdout, c.Stderr && !c.Live} {
 		if wanted {
-			f, to := pipes[0], &capture{keep: keep, first: c.first, latest: c.Tail}
+			f, to := pipes[0], &capture.Stream{Keep: keep, First: c.first, Latest: c.Tail}
 			if pipes, j.out[i] = pipes[1:], to; c.Live {
-				to.pace, to.copyTo = &pace{}, c.copyTo
+				to.Pace, to.CopyTo = &capture.Pace{}, c.copyTo
 			}
 			readers.Add(1)
-			go func() { defer done(); drain(f, to) }()
+			go func() { defer done(); capture.Drain(f, to) }()
 		}
 	}
 	done()
@@ -77,6 +78,3 @@ func (j *job) hangUp() {
 		_ = f.Close()
 	}
 }
-
-// buffers are what pipes are emptied into: as large as a pipe is.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}

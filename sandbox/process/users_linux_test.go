@@ -6,6 +6,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // TestUsers: programs that ask who they are get an answer, and in namespaces
@@ -15,7 +18,7 @@ func TestUsers(t *testing.T) {
 		s := shell(t, Config{Env: []string{"PATH=" + os.Getenv("PATH")}})
 		res := run(t, s, sh(`echo "$USER,$LOGNAME,$SHELL"; test -d "$HOME" && whoami && id -gn && cat /etc/passwd`))
 		out := string(res.Stdout.Head)
-		name := userName(nil)
+		name := environ.UserName(nil)
 		if res.ExitCode != 0 || !strings.HasPrefix(out, fmt.Sprintf("%s,%[1]s,/bin/sh\n%[1]s\n", name)) {
 			t.Errorf("%s %s", out, res.Stderr.Head)
 		}
@@ -32,7 +35,7 @@ func TestUsers(t *testing.T) {
 			}
 		}
 		for _, line := range []string{"dpkg -l", "apt list --installed", "ssh -V", "cat /etc/machine-id"} {
-			if _, err := exec.LookPath(strings.Fields(line)[0]); err != nil || line == "cat /etc/machine-id" && !exists("/etc/machine-id") {
+			if _, err := exec.LookPath(strings.Fields(line)[0]); err != nil || line == "cat /etc/machine-id" && !environ.Exists("/etc/machine-id") {
 				continue
 			}
 			if res := run(t, s, sh(line)); res.ExitCode != 0 {
@@ -43,7 +46,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestUserTables(t *testing.T) {
-	passwd, group := userTables("/home:of\nmine")
+	passwd, group := private.UserTables("/home:of\nmine")
 	for text, fields := range map[string]int{passwd: 7, group: 4} {
 		ids := map[string]bool{}
 		for line := range strings.Lines(text) {

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // What a server and its runner tell each other in the words of package remote.
@@ -61,7 +61,7 @@ func commandOf(s *remote.Start, stdin []byte) Command {
 		c.Env[name] = value
 	}
 	if s.Tail {
-		c.Tail = &Tail{}
+		c.Tail = &capture.Tail{}
 	}
 	if s.Terminal {
 		c.Terminal = &Size{Rows: s.Rows, Columns: s.Columns}
@@ -134,7 +134,7 @@ func (e *toldError) Unwrap() error { return e.is }
 
 // errorOf is the error again. A runner may say anything: it is text.
 func errorOf(f *remote.Fault) error {
-	text, hint := clipped(f.Text), clipped(f.Hint)
+	text, hint := remote.Clip(f.Text), remote.Clip(f.Hint)
 	cause := causes[f.Cause]
 	err := cause
 	if cause == nil || cause.Error() != text {
@@ -142,20 +142,12 @@ func errorOf(f *remote.Fault) error {
 	}
 	switch f.Kind {
 	case startFault:
-		return &StartError{Command: clipped(f.Command), What: clipped(f.What), Err: err, Refused: hint}
+		return &StartError{Command: remote.Clip(f.Command), What: remote.Clip(f.What), Err: err, Refused: hint}
 	case pathFault:
-		return &sandbox.PathError{Path: clipped(f.What), Err: err}
+		return &sandbox.PathError{Path: remote.Clip(f.What), Err: err}
 	}
 	if hint != "" {
 		return &toldError{text: text, hint: hint, is: cause}
 	}
 	return err
-}
-
-// clipped bounds a sentence.
-func clipped(s string) string {
-	if len(s) <= remote.MaxSentence && utf8.ValidString(s) {
-		return s
-	}
-	return ValidText(headOf([]byte(s), remote.MaxSentence))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
@@ -67,7 +68,7 @@ func runShell(ctx context.Context, env *tools.Env, c process.Command) (process.R
 // commandAnswer puts together what a command printed and how it ended.
 func commandAnswer(r process.Result, timeoutMS int64, longer string) answer {
 	a := answer{
-		text: printed(process.JoinOutputs(r.Stdout, r.Stderr)), way: outcut.Advice("send the output to a file and read parts of it"),
+		text: printed(capture.Join(r.Stdout, r.Stderr)), way: outcut.Advice("send the output to a file and read parts of it"),
 		failed: r.TimedOut || r.ExitCode != 0,
 	}
 	refused := outcut.Whole(tools.RefusedHint(r))
@@ -96,12 +97,12 @@ func lines(a, b outcut.Text) outcut.Text {
 }
 
 // printed is output as valid text without the line ends behind it.
-func printed(o process.Output) outcut.Text {
+func printed(o capture.Output) outcut.Text {
 	if o.Complete() {
 		whole := append(append([]byte(nil), o.Head...), o.Tail...)
-		return outcut.Whole(strings.TrimRight(process.ValidText(whole), "\r\n"))
+		return outcut.Whole(strings.TrimRight(capture.ValidText(whole), "\r\n"))
 	}
-	tail := process.ValidText(o.Tail)
+	tail := capture.ValidText(o.Tail)
 	trimmed := strings.TrimRight(tail, "\r\n")
-	return outcut.Text{Head: process.ValidText(o.Head), Tail: trimmed, Total: o.TextBytes - int64(len(tail)-len(trimmed))}
+	return outcut.Text{Head: capture.ValidText(o.Head), Tail: trimmed, Total: o.TextBytes - int64(len(tail)-len(trimmed))}
 }

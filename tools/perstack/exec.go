@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -61,7 +62,7 @@ var exec = tools.Define(tools.Info{
 	if err != nil {
 		return out, err
 	}
-	stdout, stderr, cut := process.CutOutputs(result.Stdout, result.Stderr, keep)
+	stdout, stderr, cut := capture.Cut(result.Stdout, result.Stderr, keep)
 	if result.ExitCode != 0 || result.TimedOut || result.Cancelled {
 		longer := env.Longer(result, time.Duration(*in.Timeout)*time.Millisecond, commandTimeout, "timeout", sandbox.DefaultLimits.MaxTimeout.Milliseconds())
 		return out, failure(result, *in.Timeout, longer, execFailure{Stdout: stdout, Stderr: stderr, Truncated: cut})

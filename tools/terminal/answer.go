@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/screen"
 )
@@ -38,7 +39,7 @@ func show(ctx context.Context, r *process.Running, offset *int64, most int) answ
 	}
 	result, over := r.Result() // before the output is looked at: what it wrote last belongs to the answer
 	needs := r.Needs()
-	part := r.Output(from, func(p process.Part) int {
+	part := r.Output(from, func(p capture.Part) int {
 		if over {
 			return 0
 		}
@@ -62,7 +63,7 @@ func show(ctx context.Context, r *process.Running, offset *int64, most int) answ
 }
 
 // text is a part of the output as it is shown, its middle cut when long.
-func text(p process.Part, most int) (text string, cut bool) {
+func text(p capture.Part, most int) (text string, cut bool) {
 	first, last := screen.Text(p.First), screen.Text(p.Last)
 	if p.Missed > 0 { // no more is known at either end
 		if len(first) < min(most/2, len(last)) {
@@ -70,7 +71,7 @@ func text(p process.Part, most int) (text string, cut bool) {
 		}
 		most = min(most, 2*len(last))
 	}
-	all := process.Output{Head: []byte(first), Tail: []byte(last)}
+	all := capture.Output{Head: []byte(first), Tail: []byte(last)}
 	all.TextBytes = int64(len(first) + len(last))
 	all.Total = all.TextBytes + p.Missed
 	return all.Text(most)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -84,7 +85,7 @@ var exec = tools.Define(tools.Info{
 		return out, err
 	}
 	out = execOut{Command: in.Command, Shell: in.Shell, Cwd: in.Cwd, ExitCode: result.ExitCode, Success: result.ExitCode == 0}
-	out.Stdout, out.Stderr, out.Truncated = process.CutOutputs(result.Stdout, result.Stderr, env.Budget(budget))
+	out.Stdout, out.Stderr, out.Truncated = capture.Cut(result.Stdout, result.Stderr, env.Budget(budget))
 	out.Sandbox = tools.RefusedHint(result)
 	longer := env.Longer(result, time.Duration(*in.Timeout)*time.Second, commandTimeout, "timeout", int64(sandbox.DefaultLimits.MaxTimeout.Seconds()))
 	return out, out.notEnded(result, *in.Timeout, longer)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 // Bounds of a kill, for who waits for it. What sleeps in the kernel, or does not get
@@ -72,14 +74,16 @@ func (c *Cell) strikeFor(long time.Duration) (err error) {
 // Signal sends sig to every process of the cell.
 func (c *Cell) Signal(sig syscall.Signal) error { return c.each(sig) }
 
-// Processes are where the session's processes are shown, and the ids there of those
-// of the cell.
-func (c *Cell) Processes() (dir string, pids []int) {
-	members, _ := c.members()
-	for _, m := range members {
-		pids = append(pids, m.pid)
+// Processes are where the session's processes are shown, and those of the cell, by
+// their ids there, but for what begins meanwhile.
+func (c *Cell) Processes() (dir string, all []proc.Process) {
+	dir = fmt.Sprintf("/proc/self/fd/%d", c.isolator.procs)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return dir, nil
 	}
-	return fmt.Sprintf("/proc/self/fd/%d", c.isolator.procs), pids
+	return dir, proc.Below(dir, c.reaper)
 }
 
 // each signals what descends from the reaper, and has that go on, should it have

@@ -46,7 +46,8 @@ func visitLong(where string) (string, error) {
 }
 
 // BenchmarkGateway compares a connection (until its first byte) and a gigabyte through
-// the gateway with the same outside, in turn.
+// the gateway with the same outside, in turn, and with the least that a relay can be:
+// outside, by way of a program that hands on what it is sent.
 func BenchmarkGateway(b *testing.B) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -67,14 +68,17 @@ func BenchmarkGateway(b *testing.B) {
 				b.Skip(err)
 			}
 			defer i.Close()
-			var inside, outside time.Duration
+			relayed := handOn(b, at)
+			var inside, outside, floor time.Duration
 			for b.Loop() {
 				out, _ := p.in(b, i, []string{visitsVar + "=" + how + " 203.0.113.7:443"}, exe)
 				inside += tookOf(b, out)
 				outside += tookOf(b, p.do(b, nil, []string{visitsVar + "=" + how + " " + at}, exe).out)
+				floor += tookOf(b, p.do(b, nil, []string{visitsVar + "=" + how + " " + relayed}, exe).out)
 			}
 			b.ReportMetric(float64(inside.Microseconds())/float64(b.N), "µs-inside")
 			b.ReportMetric(float64(outside.Microseconds())/float64(b.N), "µs-outside")
+			b.ReportMetric(float64(floor.Microseconds())/float64(b.N), "µs-floor")
 		})
 	}
 }
@@ -85,6 +89,33 @@ func tookOf(b *testing.B, line string) time.Duration {
 		b.Fatal(fmt.Errorf("%s: %w", line, err))
 	}
 	return d
+}
+
+// handOn sends whoever connects what a server sends, and nothing back.
+func handOn(b *testing.B, server string) (at string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				from, err := net.Dial("tcp", server)
+				if err != nil {
+					return
+				}
+				defer from.Close()
+				_, _ = io.Copy(conn, from)
+			}()
+		}
+	}()
+	return l.Addr().String()
 }
 
 // serveBytes sends so many to whoever connects.

@@ -27,18 +27,32 @@ func TerminalInput(n int) Input {
 // input, and nothing else can wake it, while none of them runs. The processes are
 // those shown below dir, which is /proc or looks like it. Where the kernel does not
 // tell, it is false.
-func Awaits(dir string, pids []int, in Input) bool {
-	if len(pids) > mostAsked || !asleep(dir, pids) {
-		return false
-	}
-	for _, pid := range pids {
-		a := asked{dir: dir + "/" + strconv.Itoa(pid), in: in}
-		if call, ok := a.awaits(); ok {
-			again, still := a.awaits()
-			return still && call == again && asleep(dir, pids)
+func Awaits(dir string, all []Process, in Input) bool {
+	threads := 0
+	for _, p := range all[:min(len(all), mostAsked)] {
+		a := asked{dir: dir + "/" + strconv.Itoa(p.PID), in: in}
+		tasks := []string{strconv.Itoa(p.PID)}
+		if p.Threads > 1 {
+			tasks = entries(a.dir + "/task")
+		}
+		if threads += len(tasks); threads > mostThreads {
+			return false
+		}
+		if call, ok := a.awaits(tasks); ok {
+			return a.still(call, dir, all)
 		}
 	}
 	return false
+}
+
+// still reports whether a process sleeps in the same call for as long as it takes to see
+// twice that no other one works.
+func (a asked) still(call, dir string, all []Process) bool {
+	if len(all) > mostAsked || !asleep(dir, all) {
+		return false
+	}
+	again, ok := a.awaits(entries(a.dir + "/task"))
+	return ok && call == again && asleep(dir, all)
 }
 
 // mostAsked and mostThreads bound the work: of more processes, and of more threads
@@ -49,16 +63,16 @@ const (
 )
 
 // asleep reports whether no thread of the processes runs or waits for a disk.
-func asleep(dir string, pids []int) bool {
+func asleep(dir string, all []Process) bool {
 	threads := 0
-	for _, pid := range pids {
-		base := dir + "/" + strconv.Itoa(pid) + "/task"
+	for _, p := range all {
+		base := dir + "/" + strconv.Itoa(p.PID) + "/task"
 		tasks := entries(base)
 		if threads += len(tasks); threads > mostThreads {
 			return false
 		}
 		for _, tid := range tasks {
-			stat, err := os.ReadFile(base + "/" + tid + "/stat")
+			stat, err := readFile(base + "/" + tid + "/stat")
 			if err != nil {
 				continue // it has ended
 			}
@@ -88,10 +102,9 @@ type asked struct {
 	in  Input
 }
 
-// awaits finds a thread that sleeps in a call which only the input ends; call tells
+// awaits finds a thread, of some of the process, that sleeps in a call which only the input ends; call tells
 // that one from a later one.
-func (a asked) awaits() (call string, found bool) {
-	tasks := entries(a.dir + "/task")
+func (a asked) awaits(tasks []string) (call string, found bool) {
 	for _, tid := range tasks {
 		s, ok := a.sleeps(tid)
 		if ok && a.waits(s) && (!s.polls() || a.others(tasks, tid)) {
@@ -131,7 +144,7 @@ type sleep struct {
 func (s sleep) polls() bool { return s.nr == unix.SYS_EPOLL_PWAIT || s.nr == epollWait }
 
 func (a asked) sleeps(tid string) (s sleep, ok bool) {
-	text, err := os.ReadFile(a.dir + "/task/" + tid + "/syscall")
+	text, err := readFile(a.dir + "/task/" + tid + "/syscall")
 	s.text = string(text)
 	fields := strings.Fields(s.text)
 	if err != nil || len(fields) < 7 { // it runs
@@ -277,7 +290,7 @@ func (a asked) isInput(fd int) bool {
 
 // terminal is the one that controls the process, as the kernel numbers it.
 func (a asked) terminal() int {
-	stat, err := os.ReadFile(a.dir + "/stat")
+	stat, err := readFile(a.dir + "/stat")
 	if err != nil {
 		return 0
 	}

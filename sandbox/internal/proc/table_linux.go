@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,36 +15,59 @@ import (
 type Process struct {
 	PID, Parent, Group, Session int
 
+	Threads int
 	Born    uint64 // in ticks since boot, as Ticks counts
 	Dead    bool   // it runs no code of its own any more
 	Stopped bool   // by a signal or a tracer
 }
 
 // All reads the table.
-func All() []Process {
-	dir, err := os.Open("/proc")
+func All() []Process { return table("/proc") }
+
+func table(dir string) []Process {
+	d, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
 	all := make([]Process, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			if p, ok := Read(pid); ok {
-				all = append(all, p)
-			}
+	for _, pid := range numbers(names) {
+		if p, ok := read(dir, pid); ok {
+			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// readFile is os.ReadFile for files of /proc, of which many are read: package os would
+// ask for each whether it can be waited for.
+func readFile(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	text := make([]byte, 0, 1024)
+	for {
+		n, err := unix.Read(fd, text[len(text):cap(text)])
+		if n <= 0 {
+			return text, err
+		}
+		if text = text[:len(text)+n]; len(text) == cap(text) {
+			text = slices.Grow(text, len(text))
+		}
+	}
 }
 
 // exiting is the flag of a process whose end has begun in the kernel (PF_EXITING).
 const exiting = 0x4
 
 // Read reads one line of it; false when there is no such process.
-func Read(pid int) (Process, bool) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+func Read(pid int) (Process, bool) { return read("/proc", pid) }
+
+func read(dir string, pid int) (Process, bool) {
+	stat, err := readFile(dir + "/" + strconv.Itoa(pid) + "/stat")
 	at := bytes.LastIndexByte(stat, ')') // the name before it may hold anything
 	if err != nil || at < 0 {
 		return Process{}, false
@@ -54,7 +78,7 @@ func Read(pid int) (Process, bool) {
 	}
 	number := func(i int) uint64 { n, _ := strconv.ParseUint(string(fields[i]), 10, 64); return n }
 	state := fields[0][0]
-	return Process{PID: pid, Parent: int(number(1)), Group: int(number(2)), Session: int(number(3)), Born: number(19),
+	return Process{PID: pid, Parent: int(number(1)), Group: int(number(2)), Session: int(number(3)), Threads: int(number(17)), Born: number(19),
 		Stopped: state == 'T' || state == 't',
 		Dead:    state == 'Z' || state == 'X' || number(6)&exiting != 0}, true
 }

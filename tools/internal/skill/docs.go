@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
@@ -169,7 +169,7 @@ func docBlocks(sk *skillrepo.Skill, docs []skillrepo.File) []string {
 	var parts []string
 	for _, d := range docs {
 		content, err := sk.ReadFile(d, maxDocBytes)
-		text := process.ValidText(content)
+		text := capture.ValidText(content)
 		if err != nil {
 			text = "[" + err.Error() + "]"
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -60,11 +61,11 @@ func pick(env, names []string) []string {
 }
 
 // headText is a stream as text, its head only when it was long.
-func headText(o process.Output) string {
+func headText(o capture.Output) string {
 	if o.Complete() {
-		return process.ValidText(slices.Concat(o.Head, o.Tail))
+		return capture.ValidText(slices.Concat(o.Head, o.Tail))
 	}
-	return process.ValidText(o.Head)
+	return capture.ValidText(o.Head)
 }
 
 // plain words why a command was not started, without a path of the machine.
@@ -103,7 +104,7 @@ var denied = sync.OnceValue(func() *regexp.Regexp {
 
 // deniedMaking reports whether a command in the copy of a skill complains of a name
 // that is not there: it tried to make it.
-func (w *runWorkspace) deniedMaking(dir string, stderr process.Output) bool {
+func (w *runWorkspace) deniedMaking(dir string, stderr capture.Output) bool {
 	rel, ok := strings.CutPrefix(dir, w.dir.Root()+"/")
 	if !ok || !scratch.Below(rel, skillsDir) {
 		return false

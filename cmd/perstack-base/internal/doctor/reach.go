@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -80,9 +81,9 @@ func Reach(ctx context.Context, w io.Writer, s *server.Server, target string, co
 	v := verdict{Target: target, Reached: res.ExitCode == 0 && !res.TimedOut, Refused: res.Refused}
 	v.Confined, v.Why = s.Commands().Confined()
 	if v.Reached {
-		v.At = strings.TrimSpace(process.ValidText(res.Stdout.Head))
+		v.At = strings.TrimSpace(capture.ValidText(res.Stdout.Head))
 	} else {
-		said := strings.TrimSpace(process.ValidText(res.Stderr.Head))
+		said := strings.TrimSpace(capture.ValidText(res.Stderr.Head))
 		v.Error = cmp.Or(strings.TrimPrefix(said, "perstack-base: "), "it gave no answer")
 	}
 	return v.Reached, v.write(w, asJSON)

@@ -1,0 +1,30 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// spareDescriptors are left for connections, and for the commands of the sessions
+// that are there, when another session asks for its own.
+const spareDescriptors = 128
+
+// DescriptorRoom returns an error when hardly a descriptor is free. The system
+// hands out the lowest one first, so the next one tells how many are in use.
+func DescriptorRoom(open *os.File) error {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return nil
+	}
+	next, err := unix.FcntlInt(open.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	unix.Close(next)
+	if uint64(next)+min(spareDescriptors, limit.Cur/4) < limit.Cur {
+		return nil
+	}
+	return fmt.Errorf("%d of the server's %d descriptors are in use: %w", next, limit.Cur, unix.EMFILE)
+}

@@ -1,0 +1,40 @@
+//go:build unix && !linux
+
+package tree
+
+import (
+	"syscall"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+)
+
+// Without subreapers a tree is its process group: what leaves it is out of reach.
+
+// stopWhenBegun asks for nothing here.
+func stopWhenBegun(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
+// throughShell changes nothing here.
+func throughShell(path string, argv []string) (string, []string) { return path, argv }
+
+// escapees are out of reach here.
+type escapees struct{}
+
+func (escapees) forget() {}
+
+func (g *group) Alive() bool { return proc.Signal(-g.pid, 0) == nil }
+
+func (g *group) reach(sig syscall.Signal) bool { return proc.Signal(-g.pid, sig) == nil }
+
+type Strays struct {
+	Tmp string
+	All bool
+}
+
+func (Strays) Wait() Ending          { return Ending{} }
+func (Strays) Signal(syscall.Signal) {}
+func (Strays) Kill()                 {}
+func (Strays) Alive() bool           { return false }
+func (Strays) Survivors() bool       { return false }
+func (Strays) Release()              {}
+
+func KillMarked([]string, syscall.Signal) {}

@@ -1,6 +1,0 @@
-package process
-
-import "golang.org/x/sys/unix"
-
-// dupOver makes to another number of a descriptor.
-func dupOver(from, to int) error { return unix.Dup3(from, to, 0) }

@@ -50,7 +50,7 @@ func TestCommandLine(t *testing.T) {
 		{"what a runtime must send", nil, []string{"call", "exec", "cat", `args=["a.txt"]`}, 0, `{"output":"one\ntwo\n"}`, ""},
 		{"an argument is missing", nil, []string{"call", "readTextFile"}, 1, `"code":"bad_input"`, "for example: perstack-base call readTextFile path=README.md"},
 		{"an argument of the wrong type", nil, []string{"call", "readTextFile", "a.txt", "to=x"}, 1, `"code":"bad_input"`, "arguments of readTextFile: path [from] [to]"},
-		{"flags of a program", nil, []string{"call", "exec", "ls", "-la"}, 2, "", `-la is no flag; arguments of a tool are KEY=VALUE, as in args='["-la"]' (see perstack-base call --help)`},
+		{"flags of a program", nil, []string{"call", "exec", "ls", "-la"}, 2, "", `-la is not a flag; arguments of a tool are KEY=VALUE, as in args='["-la"]' (see perstack-base call --help)`},
 		{"a path that is not there", nil, []string{"--allow-read", "nowhere"}, 2, "", "nowhere: there is no such file or directory, so it would permit nothing"},
 		{"no tool", nil, []string{"call"}, 2, "", "which tool? As in: perstack-base call readTextFile README.md"},
 		{"far from any tool", nil, []string{"call", "foo"}, 2, "", `Unknown tool "foo". Tools: `},

@@ -22,7 +22,8 @@ var rules = []struct {
 	folder string
 	may    []string
 }{
-	{"cmd/", []string{"server", "sandbox", "tools", "skillrepo", "os", "os/exec"}},
+	{"cmd/", []string{"cmd/perstack-base/internal", "server", "sandbox", "tools", "skillrepo", "os", "os/exec"}},
+	{"cmd/perstack-base/internal/", []string{"server", "sandbox"}},
 	{"server/", []string{"server/internal", "tools", "sandbox", "skillrepo"}},
 	{"server/internal/jsonrpc/", nil},
 	{"server/internal/tasks/", []string{"server/internal/jsonrpc", "tools"}},
@@ -59,7 +60,8 @@ var rules = []struct {
 	{"sandbox/internal/confine/threads/", []string{"sandbox/internal/confine/broker", "sandbox/internal/confine/hints", "sandbox/internal/confine/kernel", "sandbox/internal/confine/policy", "sandbox/internal/confine/seccomp", "sandbox/internal/confine/selftest", "sandbox/internal/network", "sandbox/internal/proc", "sandbox/internal/pty", "os"}},
 	{"sandbox/internal/confine/policy/", []string{"os"}},
 	{"sandbox/internal/confine/hints/", []string{"sandbox/internal/confine/policy", "os"}},
-	{"skillrepo/", []string{"skillrepo"}},
+	{"skillrepo/", []string{"skillrepo/internal"}},
+	{"skillrepo/internal/", nil},
 	{"e2e/", []string{"e2e", "os", "os/exec"}},
 	{"e2e/conformance/", []string{"server", "tools", "sandbox", "os"}},
 	{"examples/", []string{"server", "tools", "sandbox", "os"}},
@@ -79,6 +81,26 @@ func TestImportRules(t *testing.T) {
 	})
 	if err != nil || files == 0 {
 		t.Fatalf("%d files read: %v", files, err)
+	}
+}
+
+// TestFoldersAreSmall: a folder outside of sandbox has at most 25 files that are no tests.
+func TestFoldersAreSmall(t *testing.T) {
+	const most = 25
+	count := map[string]int{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(filepath.ToSlash(path), "../sandbox/") {
+			count[filepath.Dir(path)]++
+		}
+		return err
+	})
+	if err != nil || len(count) == 0 {
+		t.Fatalf("%d folders: %v", len(count), err)
+	}
+	for folder, n := range count {
+		if n > most {
+			t.Errorf("%s has %d files, more than %d: cut it", folder, n, most)
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 // Bounds of the published format, in code points, and of our names, in bytes.
@@ -21,33 +23,33 @@ const (
 )
 
 // fill sets the skill's fields from its front matter, leniently.
-func (s *Skill) fill(m mapping, n *notes) error {
-	if err := s.fillName(get(m.node, "name"), n); err != nil {
+func (s *Skill) fill(m front.Mapping, n *notes) error {
+	if err := s.fillName(front.Get(m.Node, "name"), n); err != nil {
 		return err
 	}
-	if err := s.fillDescription(get(m.node, "description"), n); err != nil {
+	if err := s.fillDescription(front.Get(m.Node, "description"), n); err != nil {
 		return err
 	}
-	s.License = optionalText(m.node, "license", n)
-	s.Compatibility = optionalText(m.node, "compatibility", n)
-	if v := get(m.node, "metadata"); v != nil && v.Kind != yaml.MappingNode {
+	s.License = optionalText(m.Node, "license", n)
+	s.Compatibility = optionalText(m.Node, "compatibility", n)
+	if v := front.Get(m.Node, "metadata"); v != nil && v.Kind != yaml.MappingNode {
 		n.warn("metadata is not a mapping and is ignored")
 	}
-	s.AllowedTools = itemList(m.node, "allowed-tools", "()", n)
-	if v := get(m.node, "allowed-tools"); v != nil && len(s.AllowedTools) == 0 {
+	s.AllowedTools = itemList(m.Node, "allowed-tools", "()", n)
+	if v := front.Get(m.Node, "allowed-tools"); v != nil && len(s.AllowedTools) == 0 {
 		n.warn("allowed-tools is empty and restricts nothing")
 	}
-	s.fillPaths(m.node, n)
-	s.fillOlder(m.node, n)
-	s.Shell = shellField(get(m.node, "shell"), "bash", n)
-	s.Hooks = parseHooks(get(m.node, "hooks"), s.Shell, n)
-	s.Frontmatter = appendJSON(nil, m.node)
-	s.strict = !m.mended && s.strictFields(m.node)
+	s.fillPaths(m.Node, n)
+	s.fillOlder(m.Node, n)
+	s.Shell = shellField(front.Get(m.Node, "shell"), "bash", n)
+	s.Hooks = parseHooks(front.Get(m.Node, "hooks"), s.Shell, n)
+	s.Frontmatter = front.AppendJSON(nil, m.Node)
+	s.strict = !m.Mended && s.strictFields(m.Node)
 	return nil
 }
 
 func (s *Skill) fillName(v *yaml.Node, n *notes) error {
-	name, given := text(v)
+	name, given := front.Text(v)
 	if given {
 		name = norm.NFKC.String(name)
 	}
@@ -99,7 +101,7 @@ func nameErrors(name, dir string) (errs []string) {
 
 func (s *Skill) fillDescription(v *yaml.Node, n *notes) error {
 	var ok bool
-	switch s.Description, ok = text(v); {
+	switch s.Description, ok = front.Text(v); {
 	case v == nil:
 		return errors.New("description is missing")
 	case !ok:
@@ -132,14 +134,14 @@ func (s *Skill) fillPaths(m *yaml.Node, n *notes) {
 // fillOlder takes the form of older skills, in which the frontmatter holds the
 // instructions and lists the resources.
 func (s *Skill) fillOlder(m *yaml.Node, n *notes) {
-	if v := get(m, "instructions"); v != nil {
-		if s.instead, _ = text(v); s.instead != "" {
+	if v := front.Get(m, "instructions"); v != nil {
+		if s.instead, _ = front.Text(v); s.instead != "" {
 			n.warn("instructions in the frontmatter are an older form; they are used, and what follows the frontmatter is not")
 		} else {
 			n.warn("instructions in the frontmatter are not text, or empty, and are ignored")
 		}
 	}
-	if get(m, "resources") != nil {
+	if front.Get(m, "resources") != nil {
 		n.warn("resources in the frontmatter is an older form and not needed: every file of the skill is a resource")
 	}
 }
@@ -151,10 +153,10 @@ var commented = sync.OnceValue(func() *regexp.Regexp {
 
 // warnComments tells of a # in a plain name or description: what follows it is a
 // comment, which hardly anybody meant.
-func warnComments(front string, m *yaml.Node, n *notes) {
-	for _, found := range commented().FindAllStringSubmatch(front, -1) {
+func warnComments(text string, m *yaml.Node, n *notes) {
+	for _, found := range commented().FindAllStringSubmatch(text, -1) {
 		key, value, rest := found[1], found[2], found[3]
-		if v := get(m, key); (key == "name" || key == "description") && v != nil && v.Style == 0 && v.Value == value {
+		if v := front.Get(m, key); (key == "name" || key == "description") && v != nil && v.Style == 0 && v.Value == value {
 			n.warn("%s ends before %q: in YAML, a # after a blank begins a comment; put the value in quotes", key, clipped(rest))
 		}
 	}
@@ -172,26 +174,14 @@ var strictName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // strictFields reports whether a strict reader of the JSON form accepts name and description.
 func (s *Skill) strictFields(m *yaml.Node) bool {
-	name, desc := get(m, "name"), get(m, "description")
-	return isString(name) && name.Value == s.Name && strictName().MatchString(s.Name) && len(s.Name) <= maxName &&
-		isString(desc) && utf8.RuneCountInString(desc.Value) <= maxDescription
-}
-
-func isString(v *yaml.Node) bool {
-	return v != nil && v.Kind == yaml.ScalarNode && appendScalar(nil, v)[0] == '"'
-}
-
-// text is a scalar's text, trimmed; ok is false for anything but a scalar.
-func text(v *yaml.Node) (s string, ok bool) {
-	if v == nil || v.Kind != yaml.ScalarNode {
-		return "", false
-	}
-	return strings.TrimSpace(v.Value), true
+	name, desc := front.Get(m, "name"), front.Get(m, "description")
+	return front.IsString(name) && name.Value == s.Name && strictName().MatchString(s.Name) && len(s.Name) <= maxName &&
+		front.IsString(desc) && utf8.RuneCountInString(desc.Value) <= maxDescription
 }
 
 func optionalText(m *yaml.Node, key string, n *notes) string {
-	v := get(m, key)
-	s, ok := text(v)
+	v := front.Get(m, key)
+	s, ok := front.Text(v)
 	if v != nil && !ok {
 		n.warn("%s is not text and is ignored", key)
 	}
@@ -202,7 +192,7 @@ func shellField(v *yaml.Node, def string, n *notes) string {
 	if v == nil {
 		return def
 	}
-	if s, _ := text(v); s == "bash" || s == "powershell" {
+	if s, _ := front.Text(v); s == "bash" || s == "powershell" {
 		return s
 	}
 	n.warn("shell is neither bash nor powershell; bash is used")
@@ -212,9 +202,9 @@ func shellField(v *yaml.Node, def string, n *notes) string {
 // itemList reads a list of scalars, or a string split at commas and blanks
 // outside the given brackets. Empty items are dropped.
 func itemList(m *yaml.Node, key, brackets string, n *notes) (items []string) {
-	v := get(m, key)
+	v := front.Get(m, key)
 	switch {
-	case v == nil || isNull(v):
+	case v == nil || front.IsNull(v):
 		return nil
 	case v.Kind == yaml.ScalarNode:
 		return splitItems(v.Value, brackets)
@@ -223,11 +213,11 @@ func itemList(m *yaml.Node, key, brackets string, n *notes) (items []string) {
 		return nil
 	}
 	for _, c := range v.Content {
-		s, ok := text(c)
+		s, ok := front.Text(c)
 		if !ok {
 			n.warn("an item of %s is not text and is ignored", key)
 		}
-		if s != "" && !isNull(c) {
+		if s != "" && !front.IsNull(c) {
 			items = append(items, s)
 		}
 	}

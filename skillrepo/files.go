@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/signature"
 )
 
 // A File is one regular file of a skill, or a link to one inside the skill.
@@ -18,7 +20,7 @@ type File struct {
 	Digest string      // sha256:<hex> of the content; only in a Manifest
 
 	real string // link-free, in the tree
-	sig  signature
+	sig  signature.Signature
 }
 
 // A Listing is the files of a skill as they are on disk.
@@ -143,7 +145,7 @@ func (l *Listing) find(p string) (File, bool) {
 	return l.Files[i], true
 }
 
-// fileAt makes a File of a directory entry that is no directory, or says why not.
+// fileAt makes a File of an entry that is not a directory, or says why not.
 func (s *Skill) fileAt(rel string, e fs.DirEntry, n *notes) (File, bool) {
 	real, info, err := path.Join(s.real, rel), fs.FileInfo(nil), error(nil)
 	if e.Type()&fs.ModeSymlink != 0 {
@@ -160,9 +162,9 @@ func (s *Skill) fileAt(rel string, e fs.DirEntry, n *notes) (File, bool) {
 		n.warn("%v", plainError(fmt.Sprintf("%q is left out", rel), err))
 		return File{}, false
 	}
-	return File{Path: rel, Size: info.Size(), Mode: info.Mode(), real: real, sig: signatureOf(info)}, true
+	return File{Path: rel, Size: info.Size(), Mode: info.Mode(), real: real, sig: signature.Of(info)}, true
 }
 
 // Settled reports whether the file, listed at the given time, can no longer
 // change without its next listing being another one.
-func (f File) Settled(listed time.Time) bool { return f.sig.settled(listed) }
+func (f File) Settled(listed time.Time) bool { return f.sig.Settled(listed) }

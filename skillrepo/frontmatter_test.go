@@ -3,6 +3,8 @@ package skillrepo
 import (
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 func TestDivide(t *testing.T) {
@@ -29,11 +31,11 @@ func TestDivide(t *testing.T) {
 		{"only blank", "\n\n", "", "", "it is blank"},
 		{"not closed", "---\n" + fm, "", "", "not closed"},
 		{"indented fence closes nothing", "---\n" + fm + " ---\n", "", "", "not closed"},
-		{"largest frontmatter", "---\n" + fm + "#" + strings.Repeat("x", MaxFrontmatter-len(fm)-2) + "\n---\nx", "x", "", ""},
-		{"too large frontmatter", "---\n" + fm + "#" + strings.Repeat("x", MaxFrontmatter-len(fm)-1) + "\n---\nx", "", "", "exceeds 65536 bytes"},
+		{"largest frontmatter", "---\n" + fm + "#" + strings.Repeat("x", front.MaxFrontmatter-len(fm)-2) + "\n---\nx", "x", "", ""},
+		{"too large frontmatter", "---\n" + fm + "#" + strings.Repeat("x", front.MaxFrontmatter-len(fm)-1) + "\n---\nx", "", "", "exceeds 65536 bytes"},
 		{"never closing", "---\n" + strings.Repeat(fm, 20000), "", "", "exceeds 65536 bytes"},
-		{"largest body", "---\n" + fm + "---\n" + strings.Repeat("b", MaxBody), strings.Repeat("b", MaxBody), "", ""},
-		{"too large body", "---\n" + fm + "---\n" + strings.Repeat("b", MaxBody+1), "", "", "at most 1048576 are allowed"},
+		{"largest body", "---\n" + fm + "---\n" + strings.Repeat("b", front.MaxBody), strings.Repeat("b", front.MaxBody), "", ""},
+		{"too large body", "---\n" + fm + "---\n" + strings.Repeat("b", front.MaxBody+1), "", "", "at most 1048576 are allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

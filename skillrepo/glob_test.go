@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 func TestGlob(t *testing.T) {
@@ -97,7 +99,7 @@ func FuzzGlob(f *testing.F) {
 func TestMatchesPath(t *testing.T) {
 	s := &Skill{}
 	n := &notes{}
-	root, _, _ := parseYAML("paths: ['*.py', 'src/*.go', './lib/**']")
+	root, _, _ := front.Parse("paths: ['*.py', 'src/*.go', './lib/**']")
 	s.fillPaths(root, n)
 	tests := map[string]bool{
 		"a.py": true, "x/y/a.py": true, "./a.py": true, `x\a.py`: true, "/ws/a.py": true, "/ws/x/../a.py": true,

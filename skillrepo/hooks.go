@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 // A HookGroup is the hooks of one event for the tools that one matcher names.
@@ -40,14 +42,14 @@ const (
 
 // parseHooks reads the hooks field; every malformed part is left out with a warning.
 func parseHooks(v *yaml.Node, shell string, n *notes) (groups []HookGroup) {
-	if v == nil || isNull(v) {
+	if v == nil || front.IsNull(v) {
 		return nil
 	}
 	if v.Kind != yaml.MappingNode {
 		n.warn("hooks is not a mapping and is ignored")
 		return nil
 	}
-	for event, list := range pairs(v) {
+	for event, list := range front.Pairs(v) {
 		switch {
 		case event != "PreToolUse" && event != "PostToolUse":
 			n.warn("hooks: the event %q is unknown and is ignored", event)
@@ -70,8 +72,8 @@ func parseGroup(event string, v *yaml.Node, shell string, n *notes) (HookGroup, 
 		n.warn("hooks: an entry of %s is not a mapping and is ignored", event)
 		return g, false
 	}
-	if m := get(v, "matcher"); m != nil && !isNull(m) {
-		s, ok := text(m)
+	if m := front.Get(v, "matcher"); m != nil && !front.IsNull(m) {
+		s, ok := front.Text(m)
 		if !ok || !validMatcher(s) {
 			n.warn("hooks: an entry of %s has a malformed matcher and is ignored", event)
 			return g, false
@@ -80,7 +82,7 @@ func parseGroup(event string, v *yaml.Node, shell string, n *notes) (HookGroup, 
 			g.Matcher = s
 		}
 	}
-	list := get(v, "hooks")
+	list := front.Get(v, "hooks")
 	if list == nil || list.Kind != yaml.SequenceNode {
 		n.warn("hooks: an entry of %s has no list of hooks and is ignored", event)
 		return g, false
@@ -131,13 +133,13 @@ func parseHook(event string, v *yaml.Node, shell string, n *notes) (Hook, bool) 
 		return Hook{}, false
 	}
 	h := Hook{}
-	h.Type, _ = text(get(v, "type"))
+	h.Type, _ = front.Text(front.Get(v, "type"))
 	var problem string
 	switch h.Type {
 	case "command":
 		problem = h.fillCommand(v, shell, n)
 	case "prompt":
-		if h.Prompt, _ = text(get(v, "prompt")); h.Prompt == "" {
+		if h.Prompt, _ = front.Text(front.Get(v, "prompt")); h.Prompt == "" {
 			problem = "has no prompt"
 		}
 	case "permission":
@@ -152,13 +154,13 @@ func parseHook(event string, v *yaml.Node, shell string, n *notes) (Hook, bool) 
 }
 
 func (h *Hook) fillCommand(v *yaml.Node, shell string, n *notes) (problem string) {
-	if h.Command, _ = text(get(v, "command")); h.Command == "" {
+	if h.Command, _ = front.Text(front.Get(v, "command")); h.Command == "" {
 		return "has no command"
 	}
-	h.Shell = shellField(get(v, "shell"), shell, n)
+	h.Shell = shellField(front.Get(v, "shell"), shell, n)
 	seconds := defaultHookTimeout
-	if t := get(v, "timeout"); t != nil {
-		s, _ := text(t)
+	if t := front.Get(v, "timeout"); t != nil {
+		s, _ := front.Text(t)
 		if got, err := strconv.Atoi(s); err == nil && got >= 1 && got <= maxHookTimeout {
 			seconds = got
 		} else {
@@ -170,14 +172,14 @@ func (h *Hook) fillCommand(v *yaml.Node, shell string, n *notes) (problem string
 }
 
 func (h *Hook) fillPermission(v *yaml.Node, n *notes) (problem string) {
-	switch h.Decision, _ = text(get(v, "decision")); h.Decision {
+	switch h.Decision, _ = front.Text(front.Get(v, "decision")); h.Decision {
 	case "allow", "deny", "ask":
 	default:
 		return "has no decision allow, deny or ask"
 	}
 	h.Reason = optionalText(v, "reason", n)
-	if s := get(v, "suggestions"); s != nil && s.Kind == yaml.SequenceNode {
-		h.Suggestions = appendJSON(nil, s)
+	if s := front.Get(v, "suggestions"); s != nil && s.Kind == yaml.SequenceNode {
+		h.Suggestions = front.AppendJSON(nil, s)
 	} else if s != nil {
 		n.warn("hooks: suggestions is not a list and is ignored")
 	}

@@ -6,8 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/signature"
 )
 
 // A Manifest is a listing in which every file has its digest.
@@ -55,27 +56,25 @@ func (s *Skill) Digest(ctx context.Context) (string, error) {
 	return m.Digest, nil
 }
 
-type hash = [sha256.Size]byte
-
 // hash returns the hash of a file's content and makes f.Size the bytes hashed.
-func (s *Skill) hash(ctx context.Context, f *File) (hash, error) {
+func (s *Skill) hash(ctx context.Context, f *File) (signature.Hash, error) {
 	key := s.tree.abs(f.real)
-	if h, ok := s.hashes.get(key, f.sig); ok {
+	if h, ok := s.hashes.Get(key, f.sig); ok {
 		return h, nil
 	}
 	file, info, err := s.tree.openFile(f.real)
 	if err != nil {
-		return hash{}, err
+		return signature.Hash{}, err
 	}
 	defer func() { _ = file.Close() }()
-	sig, read, sum := signatureOf(info), time.Now(), sha256.New()
+	sig, read, sum := signature.Of(info), time.Now(), sha256.New()
 	f.Size, err = io.Copy(sum, &ctxReader{ctx, file})
 	if err != nil {
-		return hash{}, err
+		return signature.Hash{}, err
 	}
-	h := hash(sum.Sum(nil))
-	if after, err := file.Stat(); err == nil && signatureOf(after) == sig {
-		s.hashes.put(key, sig, read, h)
+	h := signature.Hash(sum.Sum(nil))
+	if after, err := file.Stat(); err == nil && signature.Of(after) == sig {
+		s.hashes.Put(key, sig, read, h)
 	}
 	return h, nil
 }
@@ -91,37 +90,4 @@ func (c *ctxReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.r.Read(p)
-}
-
-// A hashMemory remembers the hashes of files, under their signatures.
-type hashMemory struct {
-	mu sync.Mutex
-	m  map[string]remembered
-}
-
-type remembered struct {
-	sig signature
-	sum hash
-}
-
-const maxRemembered = 65_536 // some 16 MiB; beyond, the memory starts anew
-
-func (m *hashMemory) get(path string, sig signature) (hash, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r, ok := m.m[path]
-	return r.sum, ok && r.sig == sig
-}
-
-// put remembers the hash of content read at the given time, if the signature can vouch for it.
-func (m *hashMemory) put(path string, sig signature, read time.Time, sum hash) {
-	if !sig.settled(read) {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.m == nil || len(m.m) >= maxRemembered {
-		m.m = make(map[string]remembered)
-	}
-	m.m[path] = remembered{sig, sum}
 }

@@ -31,7 +31,7 @@ type EntryResource struct {
 	Size   int64  `json:"size"`
 }
 
-// ErrUnknownURI: nothing that is published bears the URI.
+// ErrUnknownURI: nothing that is published has the URI.
 var ErrUnknownURI = errors.New("no published skill has this resource")
 
 // URI is the URI of the skill's SKILL.md.

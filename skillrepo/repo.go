@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/signature"
 )
 
 // Options of a Repo; the zero value works.
@@ -21,7 +23,7 @@ type Repo struct {
 	opts   Options
 	lock   chan struct{} // held while scanning
 	snap   atomic.Pointer[snapshot]
-	hashes hashMemory
+	hashes signature.Memory
 }
 
 // Open looks through the roots, first ones first, for skills. Roots without Dir

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/signature"
 )
 
 // ErrDirectory: a file was wanted, a directory is there.
@@ -39,7 +41,7 @@ func (s *Skill) Resource(name string) (File, error) {
 	if err != nil {
 		return File{}, plainError(name, err)
 	}
-	return File{Path: rel, Size: info.Size(), Mode: info.Mode(), real: real, sig: signatureOf(info)}, nil
+	return File{Path: rel, Size: info.Size(), Mode: info.Mode(), real: real, sig: signature.Of(info)}, nil
 }
 
 // inPlace fails when the skill directory is no longer the one that was found: a
@@ -48,8 +50,8 @@ func (s *Skill) inPlace() error {
 	info, err := fs.Lstat(s.tree.fsys, s.real)
 	switch {
 	case err != nil:
-	case s.dirSig.id != 0:
-		if now := signatureOf(info); now.dev != s.dirSig.dev || now.id != s.dirSig.id {
+	case s.dirSig.Tells():
+		if !s.dirSig.SameFile(info) {
 			err = ErrOutside
 		}
 	default: // the system does not tell directories apart

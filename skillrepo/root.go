@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/signature"
 )
 
 // A Root is a directory to look for skills in.
@@ -236,7 +238,7 @@ func (t tree) openFile(p string) (fs.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && (!info.Mode().IsRegular() || !sameFile(before, info)) {
+	if err == nil && (!info.Mode().IsRegular() || !signature.Of(before).SameFile(info)) {
 		err = &fs.PathError{Op: "open", Path: p, Err: errors.New("changed while it was opened")}
 	}
 	if err != nil {
@@ -256,7 +258,7 @@ func (t tree) readDir(p string) (entries []fs.DirEntry, cut bool, err error) {
 }
 
 // readDirSigned returns the signature of the directory before it was listed as well.
-func (t tree) readDirSigned(p string) (entries []fs.DirEntry, cut bool, sig signature, err error) {
+func (t tree) readDirSigned(p string) (entries []fs.DirEntry, cut bool, sig signature.Signature, err error) {
 	f, err := t.fsys.Open(p)
 	if err != nil {
 		return nil, false, sig, err
@@ -275,5 +277,5 @@ func (t tree) readDirSigned(p string) (entries []fs.DirEntry, cut bool, sig sign
 		err = nil
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, len(entries) == maxEntries, signatureOf(info), err
+	return entries, len(entries) == maxEntries, signature.Of(info), err
 }

@@ -79,52 +79,6 @@ func TestTreeAtTheTop(t *testing.T) {
 	}
 }
 
-func TestSettled(t *testing.T) {
-	at := time.Unix(1000, 500)
-	tests := []struct {
-		name   string
-		sig    signature
-		after  time.Duration
-		settle bool
-	}{
-		{"at once", signature{ctime: at.UnixNano()}, time.Millisecond, false},
-		{"past the step of a clock", signature{ctime: at.UnixNano()}, 25 * time.Millisecond, true},
-		{"a future modification time says nothing", signature{ctime: at.UnixNano(), mtime: at.Add(time.Hour).UnixNano()}, 25 * time.Millisecond, true},
-		{"without a change time", signature{mtime: at.UnixNano()}, 25 * time.Millisecond, true},
-		{"whole seconds", signature{mtime: time.Unix(1000, 0).UnixNano()}, time.Second, false},
-		{"whole seconds, later", signature{mtime: time.Unix(1000, 0).UnixNano()}, 3 * time.Second, true},
-		{"read before it changed", signature{ctime: at.UnixNano()}, -time.Second, false},
-	}
-	for _, tt := range tests {
-		if got := tt.sig.settled(at.Add(tt.after)); got != tt.settle {
-			t.Errorf("%s: %v", tt.name, got)
-		}
-	}
-}
-
-func TestHashMemory(t *testing.T) {
-	var m hashMemory
-	old := signature{size: 1, mtime: 1, ctime: 1}
-	m.put("a", old, time.Now(), hash{1})
-	if h, ok := m.get("a", old); !ok || h != (hash{1}) {
-		t.Error("forgotten")
-	}
-	if _, ok := m.get("a", signature{size: 2, mtime: 1, ctime: 1}); ok {
-		t.Error("remembered for another state")
-	}
-	fresh := signature{ctime: time.Now().UnixNano()}
-	m.put("b", fresh, time.Now(), hash{2})
-	if _, ok := m.get("b", fresh); ok {
-		t.Error("remembered what may still change unseen")
-	}
-	for i := range maxRemembered {
-		m.put(fmt.Sprint(i), old, time.Now(), hash{})
-	}
-	if len(m.m) > maxRemembered {
-		t.Errorf("%d hashes", len(m.m))
-	}
-}
-
 func TestTooManyEntries(t *testing.T) {
 	fsys := fstest.MapFS{"s/SKILL.md": {Data: []byte(md("s", "d"))}}
 	for i := range maxEntries {

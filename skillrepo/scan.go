@@ -62,7 +62,7 @@ func (sc *scan) root(root Root) error {
 	real, info, err := t.resolve(".", start)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if root.Trusted { // somebody asked for this one by name
+		if root.Trusted { // the user named this one
 			sc.diagnose(root.Dir, "the skills directory does not exist")
 		}
 		return nil
@@ -89,7 +89,7 @@ func (sc *scan) root(root Root) error {
 	return nil
 }
 
-// add gives the skill its name, unless an earlier one bears it.
+// add gives the skill its name, unless an earlier one has it.
 func (sc *scan) add(s *Skill) {
 	if sc.owners[s.RealDir] != nil {
 		return

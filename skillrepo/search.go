@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/signature"
 )
 
 // Bounds of the search below one root.
@@ -58,7 +60,7 @@ func (s *search) dir(dir, real string, depth int) error {
 
 // A listing is what matters of a directory while it does not change.
 type listing struct {
-	sig     signature
+	sig     signature.Signature
 	read    time.Time
 	entries []fs.DirEntry // directories, links and spellings of SKILL.md
 }
@@ -68,8 +70,8 @@ const maxListed = 1000 // entries of a listing worth remembering
 // list reads a directory, or remembers it if nothing changed.
 func (s *search) list(dir, real string) listing {
 	key, now := s.tree.abs(real), listing{read: time.Now()}
-	if old, ok := s.old.listed[key]; ok && old.sig.settled(old.read) {
-		if info, err := fs.Lstat(s.tree.fsys, real); err == nil && old.sig == signatureOf(info) {
+	if old, ok := s.old.listed[key]; ok && old.sig.Settled(old.read) {
+		if info, err := fs.Lstat(s.tree.fsys, real); err == nil && old.sig == signature.Of(info) {
 			s.snap.listed[key] = old
 			return old
 		}
@@ -142,7 +144,7 @@ func skillFile(entries []fs.DirEntry) (best fs.DirEntry) {
 }
 
 // skill notes the skill in a directory, remembered if nothing changed.
-func (s *search) skill(dir, real string, e fs.DirEntry, dirSig signature) {
+func (s *search) skill(dir, real string, e fs.DirEntry, dirSig signature.Signature) {
 	file, target := e.Name(), path.Join(real, e.Name())
 	var err error
 	if e.Type()&fs.ModeSymlink != 0 {

@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/signature"
 )
 
 // A Skill is one loaded skill. Its fields are the front matter at the time of
@@ -30,18 +33,18 @@ type Skill struct {
 	Diagnostics []Diagnostic // what is odd about its front matter
 
 	tree    tree
-	dirName string    // the last element of Dir
-	real    string    // RealDir in the tree
-	dirSig  signature // of that directory when it was found; its identity counts
-	file    string    // how SKILL.md is spelled here
-	target  string    // the file that it leads to, link-free, in the tree
-	body    int       // where the body begins in it
-	instead string    // instructions of the older form, which stand for the body; "" without
-	sig     signature
+	dirName string              // the last element of Dir
+	real    string              // RealDir in the tree
+	dirSig  signature.Signature // of that directory when it was found; its identity counts
+	file    string              // how SKILL.md is spelled here
+	target  string              // the file that it leads to, link-free, in the tree
+	body    int                 // where the body begins in it
+	instead string              // instructions of the older form, which stand for the body; "" without
+	sig     signature.Signature
 	loaded  time.Time // when the front matter was read
 	globs   []*Glob
 	strict  bool // its front matter needs no leniency of a reader
-	hashes  *hashMemory
+	hashes  *signature.Memory
 }
 
 // SkillFile is how the skill spells SKILL.md.
@@ -64,46 +67,46 @@ func (s *Skill) load() error {
 	if err != nil {
 		return err
 	}
-	if body := size - int64(fr.body); body > MaxBody {
-		return fmt.Errorf("the body of SKILL.md has %d bytes; at most %d are allowed", body, MaxBody)
+	if body := size - int64(fr.Body); body > front.MaxBody {
+		return fmt.Errorf("the body of SKILL.md has %d bytes; at most %d are allowed", body, front.MaxBody)
 	}
-	s.body = fr.body
-	m, err := parseMapping(fr.yaml, n)
+	s.body = fr.Body
+	m, err := front.ParseMapping(fr.YAML, n.warn)
 	if err != nil {
 		return err
 	}
 	if err := s.fill(m, n); err != nil {
 		return err
 	}
-	warnComments(fr.yaml, m.node, n)
-	s.strict = s.strict && fr.strict && s.file == "SKILL.md"
+	warnComments(fr.YAML, m.Node, n)
+	s.strict = s.strict && fr.Strict && s.file == "SKILL.md"
 	s.Diagnostics = n.list
 	return nil
 }
 
 // readFrame divides SKILL.md, reading no more of it than it takes.
-func (s *Skill) readFrame(n *notes) (frame, int64, error) {
+func (s *Skill) readFrame(n *notes) (front.Frame, int64, error) {
 	f, info, err := s.tree.openFile(s.target)
 	if err != nil {
-		return frame{}, 0, plainError("SKILL.md cannot be read", err)
+		return front.Frame{}, 0, plainError("SKILL.md cannot be read", err)
 	}
 	defer func() { _ = f.Close() }()
-	s.sig, s.loaded = signatureOf(info), time.Now()
+	s.sig, s.loaded = signature.Of(info), time.Now()
 	head := make([]byte, 0, headSize)
 	for {
 		k, err := io.ReadFull(f, head[len(head):cap(head)])
 		head = head[:len(head)+k]
 		whole := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !whole {
-			return frame{}, 0, plainError("SKILL.md cannot be read", err)
+			return front.Frame{}, 0, plainError("SKILL.md cannot be read", err)
 		}
 		try := &notes{dir: n.dir}
-		fr, err := divide(head, whole, try)
+		fr, err := front.Divide(head, whole, try.warn)
 		if err == nil || whole || cap(head) > headSize {
 			n.list = append(n.list, try.list...)
 			return fr, max(info.Size(), int64(len(head))), err
 		}
-		head = append(make([]byte, 0, 2*MaxFrontmatter), head...)
+		head = append(make([]byte, 0, 2*front.MaxFrontmatter), head...)
 	}
 }
 
@@ -114,14 +117,14 @@ func (s *Skill) Body() (string, error) {
 	if err != nil || s.instead != "" {
 		return s.instead, err
 	}
-	fr, err := divide(raw, true, &notes{})
+	fr, err := front.Divide(raw, true, new(notes).warn)
 	if err != nil {
 		return "", err
 	}
-	if len(raw)-fr.body > MaxBody {
-		return "", fmt.Errorf("the body of SKILL.md exceeds %d bytes", MaxBody)
+	if len(raw)-fr.Body > front.MaxBody {
+		return "", fmt.Errorf("the body of SKILL.md exceeds %d bytes", front.MaxBody)
 	}
-	return plainText(raw[fr.body:]), nil
+	return front.PlainText(raw[fr.Body:]), nil
 }
 
 // bodyDiagnostics is what is odd about the body, which loading does not read.
@@ -138,7 +141,7 @@ func (s *Skill) readTarget() ([]byte, error) {
 	if err := s.inPlace(); err != nil {
 		return nil, err
 	}
-	return readPath(s.tree, s.target, 2*MaxFrontmatter+MaxBody)
+	return readPath(s.tree, s.target, 2*front.MaxFrontmatter+front.MaxBody)
 }
 
 // readPath reads the regular file at a link-free path.
@@ -171,11 +174,11 @@ func plainError(what string, err error) error {
 
 // unchanged reports whether SKILL.md, and the directory around it, is still what was loaded.
 func (s *Skill) unchanged() bool {
-	if !s.sig.settled(s.loaded) || s.inPlace() != nil {
+	if !s.sig.Settled(s.loaded) || s.inPlace() != nil {
 		return false
 	}
 	info, err := fs.Lstat(s.tree.fsys, s.target)
-	return err == nil && s.sig == signatureOf(info)
+	return err == nil && s.sig == signature.Of(info)
 }
 
 // at reports whether the skill lies there.

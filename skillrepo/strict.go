@@ -2,6 +2,7 @@ package skillrepo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -12,6 +13,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
+
+	"github.com/perstack-ai/perstack-base/skillrepo/internal/front"
 )
 
 // A Report is the verdict of strict validation: valid without errors.
@@ -23,7 +26,7 @@ type Report struct {
 }
 
 // Notes says of unexpected fields which are extensions that this server reads, so
-// that nobody takes the error about them for a spelling mistake.
+// that the error about them is not taken for a spelling mistake.
 func (r Report) Notes() []string { return r.notes }
 
 const maxCompatibility = 500 // code points
@@ -41,30 +44,33 @@ func Validate(ctx context.Context, dir Root, given string) Report {
 		return rep
 	}
 	at = skillDir(t, at)
-	rep.Errors = append(rep.Errors, strictErrors(t, at, path.Base(filepath.ToSlash(t.abs(at))), given)...)
+	m, problem := readStrictly(t, at, given)
+	if problem == "" {
+		rep.Errors = append(rep.Errors, slices.Concat(unexpectedKeys(m), strictNameErrors(m, path.Base(filepath.ToSlash(t.abs(at)))),
+			strictDescription(m), strictCompatibility(m))...)
+		rep.notes = extensionNotes(m)
+	} else {
+		rep.Errors = append(rep.Errors, problem)
+	}
 	rep.Warnings = append(rep.Warnings, lenientWarnings(ctx, t, at)...)
-	rep.notes = extensionNotes(t, at)
 	return rep
 }
 
-// strictErrors judges the directory at a path of the tree, which is called dirName.
-func strictErrors(t tree, at, dirName, given string) []string {
+// readStrictly reads the front matter in the directory at a path of the tree. A
+// problem stands for it.
+func readStrictly(t tree, at, given string) (m *yaml.Node, problem string) {
 	real, info, err := t.resolve(".", at)
 	switch {
 	case err != nil:
-		return []string{"Path does not exist: " + given}
+		return nil, "Path does not exist: " + given
 	case !info.IsDir():
-		return []string{"Not a directory: " + given}
+		return nil, "Not a directory: " + given
 	}
 	file, ok := strictFile(t, real)
 	if !ok {
-		return []string{"Missing required file: SKILL.md"}
+		return nil, "Missing required file: SKILL.md"
 	}
-	m, problem := strictMapping(t, file)
-	if problem != "" {
-		return []string{problem}
-	}
-	return slices.Concat(unexpectedKeys(m), strictNameErrors(m, dirName), strictDescription(m), strictCompatibility(m))
+	return strictMapping(t, file)
 }
 
 // strictFile finds SKILL.md, else skill.md, in exactly that spelling.
@@ -87,21 +93,9 @@ func strictFile(t tree, dir string) (file string, ok bool) {
 var extensions = []string{"hooks", "paths", "shell"}
 
 // extensionNotes names the extensions that a skill uses.
-func extensionNotes(t tree, at string) (messages []string) {
-	real, _, err := t.resolve(".", at)
-	if err != nil {
-		return nil
-	}
-	file, ok := strictFile(t, real)
-	if !ok {
-		return nil
-	}
-	m, problem := strictMapping(t, file)
-	if problem != "" {
-		return nil
-	}
+func extensionNotes(m *yaml.Node) (messages []string) {
 	for _, key := range extensions {
-		if get(m, key) != nil {
+		if front.Get(m, key) != nil {
 			messages = append(messages, key+" is an extension: perstack-base and Echo Agent read it, the published rules do not have it")
 		}
 	}
@@ -110,7 +104,7 @@ func extensionNotes(t tree, at string) (messages []string) {
 
 func unexpectedKeys(m *yaml.Node) []string {
 	var extra []string
-	for key := range pairs(m) {
+	for key := range front.Pairs(m) {
 		if !slices.Contains(strictKeys, key) {
 			extra = append(extra, key)
 		}
@@ -124,11 +118,11 @@ func unexpectedKeys(m *yaml.Node) []string {
 }
 
 func strictNameErrors(m *yaml.Node, dirName string) []string {
-	v := get(m, "name")
+	v := front.Get(m, "name")
 	if v == nil {
 		return []string{"Missing required field in frontmatter: name"}
 	}
-	name, _ := text(v)
+	name, _ := front.Text(v)
 	if name == "" {
 		return []string{"Field 'name' must be a non-empty string"}
 	}
@@ -136,11 +130,11 @@ func strictNameErrors(m *yaml.Node, dirName string) []string {
 }
 
 func strictDescription(m *yaml.Node) []string {
-	v := get(m, "description")
+	v := front.Get(m, "description")
 	if v == nil {
 		return []string{"Missing required field in frontmatter: description"}
 	}
-	if s, _ := text(v); s == "" {
+	if s, _ := front.Text(v); s == "" {
 		return []string{"Field 'description' must be a non-empty string"}
 	}
 	if k := utf8.RuneCountInString(v.Value); k > maxDescription {
@@ -150,7 +144,7 @@ func strictDescription(m *yaml.Node) []string {
 }
 
 func strictCompatibility(m *yaml.Node) []string {
-	v := get(m, "compatibility")
+	v := front.Get(m, "compatibility")
 	if v == nil {
 		return nil
 	}
@@ -179,4 +173,38 @@ func lenientWarnings(ctx context.Context, t tree, at string) (messages []string)
 		messages = append(messages, d.Message)
 	}
 	return messages
+}
+
+// strictMapping reads the front matter as the reference does, in which it ends at
+// the next --- wherever that stands. A problem stands for the mapping.
+func strictMapping(t tree, file string) (m *yaml.Node, problem string) {
+	raw, err := readPath(t, file, 2*front.MaxFrontmatter+front.MaxBody)
+	if err != nil {
+		return nil, plainError("SKILL.md cannot be read", err).Error()
+	}
+	if !utf8.Valid(raw) {
+		return nil, "SKILL.md is not valid UTF-8"
+	}
+	rest, ok := strings.CutPrefix(string(front.ToLF(raw)), "---")
+	if !ok {
+		return nil, "SKILL.md must start with YAML frontmatter (---)"
+	}
+	text, _, ok := strings.Cut(rest, "---")
+	if !ok {
+		return nil, "SKILL.md frontmatter not properly closed with ---"
+	}
+	root, more, err := front.Parse(text)
+	if err == nil && more {
+		err = errors.New("more than one document")
+	}
+	if err == nil {
+		err = front.Refused(root, 0)
+	}
+	if err != nil {
+		return nil, "Invalid YAML in frontmatter: " + err.Error()
+	}
+	if root == nil || root.Kind != yaml.MappingNode {
+		return nil, "SKILL.md frontmatter must be a YAML mapping"
+	}
+	return root, ""
 }

@@ -50,7 +50,7 @@ func usable(p string) bool { return p != "." && fs.ValidPath(p) && !strings.Cont
 
 // uriPaths gives each skill its path in URIs: the name, or for a nested skill the
 // enclosing one's path and the directories between. A nested skill whose
-// directory bears another name has none, nor has what is nested in it.
+// directory has another name has none, nor has what is nested in it.
 func uriPaths(skills []*Skill) map[*Skill]string {
 	outerFirst := slices.Clone(skills)
 	slices.SortFunc(outerFirst, func(a, b *Skill) int { return strings.Compare(slashedDir(a), slashedDir(b)) })

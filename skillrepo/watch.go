@@ -21,7 +21,7 @@ const (
 )
 
 // Watch keeps the snapshot up with the disk until the context ends, and calls
-// onChange after the set of skills, a name or a description changed, whoever
+// onChange after the set of skills, a name or a description changed, whatever
 // noticed it first. The call comes within two seconds of the change, later only
 // with more than 500 skills.
 func (r *Repo) Watch(ctx context.Context, onChange func()) {

@@ -3,6 +3,8 @@ package tools
 import (
 	"fmt"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/files"
 )
 
 // ArgProblem is what is wrong with arguments.
@@ -84,4 +86,13 @@ func quoted(names []string) string {
 		out[i] = fmt.Sprintf("%q", name)
 	}
 	return strings.Join(out, ", ")
+}
+
+// nearest returns the candidate most like name, or "" when none is near enough
+// to be meant.
+func nearest(name string, candidates []string) string {
+	if near := files.Similar(name, candidates, 1); len(near) > 0 {
+		return near[0]
+	}
+	return ""
 }

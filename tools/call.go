@@ -38,7 +38,7 @@ func (t *Tool) Bind(env *Env, p *Profile) mcpserver.ServerTool {
 		audit(ctx, env, call, result, time.Since(start))
 		return result, nil
 	}
-	return mcpserver.ServerTool{Tool: t.wire(env, listing), Handler: handle}
+	return mcpserver.ServerTool{Tool: t.entry(env, listing), Handler: handle}
 }
 
 // answer runs one call to its result, whatever happens on the way.
@@ -57,7 +57,7 @@ func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call,
 	return t.watched(ctx, watch, env, schema, call, req)
 }
 
-// run is one call as nobody watches it.
+// run makes one call that no hook watches.
 func (t *Tool) run(ctx context.Context, env *Env, schema *Schema, call *Call, raw any) *mcp.CallToolResult {
 	args, err := arguments(raw)
 	call.Args = args

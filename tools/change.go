@@ -17,8 +17,8 @@ type Change struct {
 	Omitted  string // why Old is not known, in words that follow "it"
 }
 
-// ShowsChanges tells whether somebody looks at what the call in ctx changes. Where
-// nobody does, no file is read for it and nothing is compared.
+// ShowsChanges tells whether a view shows what the call in ctx changes. Where
+// none does, no file is read for it and nothing is compared.
 func ShowsChanges(ctx context.Context) bool { return shownOf(ctx) != nil }
 
 // ShowChanges shows what a call has changed, when it is done.

@@ -6,7 +6,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// A Dialect puts results and failures on the wire of one profile. It is the only
+// A Dialect words the results and failures of one profile. It is the only
 // place where a profile's way of wording things lives.
 type Dialect interface {
 	// OK is the result of a call that succeeded; out is what the tool returned.

@@ -17,5 +17,5 @@
 //     the answers of the transcript. Read what it wrote.
 //
 // [Define] derives the schema, [Env] is all that a tool may touch, [Error] is how
-// it fails, and the profile's [Dialect] puts results and errors on the wire.
+// it fails, and the profile's [Dialect] words results and errors.
 package tools

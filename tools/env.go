@@ -62,3 +62,6 @@ func (e *Env) DescribeCommands(l *Listing) {
 
 // Shell returns the command runner of the call's session.
 func (e *Env) Shell(ctx context.Context) *process.Shell { return SessionOf(ctx).Shell }
+
+// Skills is the engine behind the skill tools, for programs that make an [Env].
+type Skills = skill.Engine

@@ -44,13 +44,13 @@ type Error struct {
 	Msg  string // a sentence: what was wrong, and what is allowed
 	Hint string // what to try next, or ""
 	Err  error  // the cause, for dialects and logs
-	Data any    // what this tool's wire adds to its errors: a struct, or nil
+	Data any    // what this tool's API adds to its errors: a struct, or nil
 }
 
 func (e *Error) Error() string { return e.Msg }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error for what only the tool's own wire demands; errors of
+// Errorf makes an Error for what only the tool's own API demands; errors of
 // engines are returned as they are.
 func Errorf(code Code, hint, format string, args ...any) *Error {
 	return &Error{Code: code, Hint: hint, Msg: fmt.Sprintf(format, args...)}
@@ -117,6 +117,7 @@ var codes = []struct {
 	{patch.ErrNotWritable, Denied},
 	{patch.ErrTooLarge, TooLarge},
 	{patch.ErrTooManyLines, TooLarge},
+	{patch.ErrTooRepetitive, TooLarge},
 	{patch.ErrExists, Conflict},
 	{patch.ErrLeftOver, NoMatch},
 	{fs.ErrNotExist, NotFound},
@@ -169,7 +170,7 @@ func asError(env *Env, err error) *Error {
 	var exact *skill.Error
 	switch {
 	case errors.As(err, &exact):
-		e.Msg = exact.Msg // the words of a wire
+		e.Msg = exact.Msg // worded for its API already
 	case errors.As(err, &large):
 		e.Msg = tooLarge(large)
 	case errors.As(err, &arg):

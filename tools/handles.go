@@ -27,7 +27,7 @@ func AdaptListID(env *Env, l *Listing) {
 }
 
 // handles are states that a client finds again by a random id, which is the
-// secret: whoever has it has the state. The zero value is ready.
+// secret: a client that has it has the state. The zero value is ready.
 type handles struct {
 	mu   sync.Mutex
 	byID map[string]*list.Element

@@ -11,7 +11,7 @@ import (
 )
 
 // Start starts a command that outlives the call. It belongs to the session, and
-// where there is none to whoever has its id.
+// where there is none to the clients that have its id.
 func (e *Env) Start(ctx context.Context, c process.Command) (*process.Running, error) {
 	session := SessionOf(ctx)
 	start := session.Shell.Start
@@ -55,7 +55,7 @@ func (e *Env) Running(ctx context.Context, id string) (*process.Running, error) 
 
 // Lost is for a command whose id its client will not be told, because the call that
 // started it was cancelled. In a session the client finds it in the list; where there
-// is none nobody could come back to it, so it ends.
+// is none no client could come back to it, so it ends.
 func (e *Env) Lost(ctx context.Context, r *process.Running) {
 	if SessionOf(ctx).OneCall {
 		_ = r.Kill(ctx, syscall.SIGTERM)
@@ -63,7 +63,7 @@ func (e *Env) Lost(ctx context.Context, r *process.Running) {
 }
 
 // AllRunning lists the commands of the session; none where there are no sessions,
-// for nobody shall see those of others.
+// for no client may see those of others.
 func (e *Env) AllRunning(ctx context.Context) []*process.Running {
 	if session := SessionOf(ctx); !session.OneCall {
 		return session.Shell.AllRunning()

@@ -26,10 +26,10 @@ type Field struct {
 	MinLen   *int
 	MaxLen   *int
 	Enum     []string
-	Known    []string // listed as the enum, but not enforced: the tool itself words a stranger
+	Known    []string // listed as the enum, but not enforced: the tool itself refuses other values
 	Also     string   // another name that is accepted and not listed
 	NoNUL    bool     // NUL is refused, for what the system takes as a path or argument
-	Number   bool     // whole numbers are listed as "number", for wires that say so
+	Number   bool     // whole numbers are listed as "number", for APIs that do so
 	Nullable bool     // null is a value: a pointer that is never left out
 
 	kind   kind
@@ -87,7 +87,7 @@ func (s *Schema) clone() *Schema {
 // schemaOf derives the schema of a struct type and panics on what it does not know.
 func schemaOf(t reflect.Type) *Schema {
 	if t.Kind() != reflect.Struct {
-		panic(fmt.Sprintf("tools: %s is no struct", t))
+		panic(fmt.Sprintf("tools: %s is not a struct", t))
 	}
 	s := &Schema{}
 	for _, sf := range reflect.VisibleFields(t) {
@@ -185,85 +185,62 @@ func tagInt[T int | int64](tag reflect.StructTag, key string) *T {
 	return &v
 }
 
+// objectJSON is a Schema as it is listed.
+type objectJSON struct {
+	Type        string          `json:"type"`
+	Properties  json.RawMessage `json:"properties"`
+	Required    []string        `json:"required,omitempty"`
+	Additional  bool            `json:"additionalProperties"`
+	Description string          `json:"description,omitempty"`
+}
+
+// fieldJSON is a Field that is not an object, as it is listed.
+type fieldJSON struct {
+	Type        any      `json:"type"`
+	Description string   `json:"description,omitempty"`
+	Default     any      `json:"default,omitempty"`
+	Enum        []string `json:"enum,omitempty"`
+	Minimum     *int64   `json:"minimum,omitempty"`
+	Maximum     *int64   `json:"maximum,omitempty"`
+	MinLength   *int     `json:"minLength,omitempty"`
+	MaxLength   *int     `json:"maxLength,omitempty"`
+	Items       any      `json:"items,omitempty"`
+	Additional  any      `json:"additionalProperties,omitempty"`
+}
+
 // JSON returns the JSON Schema: flat, closed, properties in the order of the struct.
-func (s *Schema) JSON() json.RawMessage {
-	var b bytes.Buffer
-	s.write(&b)
-	return b.Bytes()
-}
+func (s *Schema) JSON() json.RawMessage { return JSON(s.listed("")) }
 
-func (s *Schema) write(b *bytes.Buffer) {
-	b.WriteString(`{"type":"object","properties":{`)
-	var required []string
+func (s *Schema) listed(doc string) any {
+	object := objectJSON{Type: "object", Description: doc}
+	properties := make([]string, len(s.Fields))
 	for i, f := range s.Fields {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(JSON(f.Name))
-		b.WriteByte(':')
-		f.write(b)
+		properties[i] = fmt.Sprintf("%s:%s", JSON(f.Name), JSON(f.listed()))
 		if !f.Optional {
-			required = append(required, f.Name)
+			object.Required = append(object.Required, f.Name)
 		}
 	}
-	b.WriteByte('}')
-	if required != nil {
-		b.WriteString(`,"required":`)
-		b.Write(JSON(required))
-	}
-	b.WriteString(`,"additionalProperties":false}`)
+	object.Properties = json.RawMessage("{" + strings.Join(properties, ",") + "}")
+	return object
 }
 
-func (f *Field) write(b *bytes.Buffer) {
-	if f.kind == kindObject {
-		f.object.write(b)
-		if f.Doc != "" {
-			b.Truncate(b.Len() - 1)
-			b.WriteString(`,"description":`)
-			b.Write(JSON(f.Doc))
-			b.WriteByte('}')
-		}
-		return
-	}
-	b.WriteString(`{"type":`)
-	b.Write(JSON(f.listedType()))
-	add := func(key string, v any) {
-		b.WriteString(`,"` + key + `":`)
-		b.Write(JSON(v))
-	}
-	if f.Doc != "" {
-		add("description", f.Doc)
-	}
-	f.writeBounds(add)
-	if f.elem != nil {
-		b.WriteString(map[kind]string{kindList: `,"items":`, kindMap: `,"additionalProperties":`}[f.kind])
-		f.elem.write(b)
-	}
-	b.WriteByte('}')
-}
-
-func (f *Field) writeBounds(add func(string, any)) {
-	if f.Default != nil {
-		add("default", f.Default)
-	}
-	if f.Enum != nil {
-		add("enum", f.Enum)
+func (f *Field) listed() any {
+	field := fieldJSON{
+		Type: f.listedType(), Description: f.Doc, Default: f.Default, Enum: f.Enum,
+		Minimum: f.Min, Maximum: f.Max, MinLength: f.MinLen, MaxLength: f.MaxLen,
 	}
 	if f.Known != nil {
-		add("enum", f.Known)
+		field.Enum = f.Known
 	}
-	if f.Min != nil {
-		add("minimum", *f.Min)
+	switch f.kind {
+	case kindObject:
+		return f.object.listed(f.Doc)
+	case kindList:
+		field.Items = f.elem.listed()
+	case kindMap:
+		field.Additional = f.elem.listed()
 	}
-	if f.Max != nil {
-		add("maximum", *f.Max)
-	}
-	if f.MinLen != nil {
-		add("minLength", *f.MinLen)
-	}
-	if f.MaxLen != nil {
-		add("maxLength", *f.MaxLen)
-	}
+	return field
 }
 
 // listedType is the type in JSON Schema: a name, or two where null is one.

@@ -77,7 +77,7 @@ type Info struct {
 	// default that a flag sets, an argument that one transport has). Optional.
 	Adapt func(env *Env, listing *Listing)
 
-	// OnFail adds what this tool's wire wants beside every error, bad arguments
+	// OnFail adds what this tool's API wants beside every error, bad arguments
 	// included, by setting Error.Data. Optional.
 	OnFail func(ctx context.Context, env *Env, call *Call, e *Error)
 }
@@ -151,10 +151,10 @@ func (t *Tool) meta(env *Env) *mcp.Meta {
 	return mcp.NewMetaFromMap(map[string]any{sizeKey: min(size, Longest)})
 }
 
-// wire returns the tools/list entry of a listing.
-func (t *Tool) wire(env *Env, l *Listing) mcp.Tool {
+// entry returns the tools/list entry of a listing.
+func (t *Tool) entry(env *Env, l *Listing) mcp.Tool {
 	e := t.Effect
-	entry := mcp.Tool{
+	listed := mcp.Tool{
 		Name: t.Name, Title: t.Title, Description: l.Description, Meta: t.meta(env),
 		RawInputSchema: l.Input.JSON(),
 		Annotations: mcp.ToolAnnotation{
@@ -163,7 +163,27 @@ func (t *Tool) wire(env *Env, l *Listing) mcp.Tool {
 		},
 	}
 	if l.Output != nil {
-		entry.RawOutputSchema = l.Output.JSON()
+		listed.RawOutputSchema = l.Output.JSON()
 	}
-	return entry
+	return listed
+}
+
+// A Profile is a named set of tools that implements one API, with its own instructions for
+// the model. Compiled-in skills of other systems are profiles here.
+type Profile struct {
+	Name         string
+	Summary      string // one line for people
+	Instructions string // sentences for the model, joined into the server's instructions
+	Dialect      Dialect
+	Tools        []*Tool
+}
+
+// Tool returns the profile's tool of that name, or nil.
+func (p *Profile) Tool(name string) *Tool {
+	for _, t := range p.Tools {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
 }

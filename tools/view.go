@@ -52,7 +52,7 @@ type shown struct {
 
 type shownKey struct{}
 
-// withShown makes room for what a call has to show, where somebody looks.
+// withShown makes room for what a call has to show, where the client shows views.
 func (t *Tool) withShown(ctx context.Context) (context.Context, *shown) {
 	if t.View == "" || !TakesViews(ctx) {
 		return ctx, nil
@@ -61,7 +61,7 @@ func (t *Tool) withShown(ctx context.Context) (context.Context, *shown) {
 	return context.WithValue(ctx, shownKey{}, s), s
 }
 
-// shownOf returns where the call in ctx gathers what it shows, nil when nobody looks.
+// shownOf returns where the call in ctx gathers what it shows, nil when the client shows no views.
 func shownOf(ctx context.Context) *shown {
 	s, _ := ctx.Value(shownKey{}).(*shown)
 	return s
@@ -115,8 +115,8 @@ type planShown struct {
 	Before []PlanStep `json:"before"`
 }
 
-// ShowPlan shows how a list was before the call. It asks for that only where somebody
-// looks.
+// ShowPlan shows how a list was before the call. It asks for that only where the
+// client shows views.
 func ShowPlan(ctx context.Context, before func() []PlanStep) {
 	if s := shownOf(ctx); s != nil {
 		s.set(planKey, planShown{append([]PlanStep{}, before()...)})
@@ -124,8 +124,8 @@ func ShowPlan(ctx context.Context, before func() []PlanStep) {
 }
 
 // ShowOutput shows the output of a command as it looked on a terminal, where the result
-// has the text alone. One that is too long is not shown. It asks for that only where
-// somebody looks.
+// has the text alone. One that is too long is not shown. It asks for that only where the
+// client shows views.
 func ShowOutput(ctx context.Context, coloured func() string) {
 	if s := shownOf(ctx); s != nil {
 		if text := coloured(); len(text) <= maxShownOutput && strings.Contains(text, "\x1b") {

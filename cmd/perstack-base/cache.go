@@ -48,7 +48,7 @@ func cacheCommand(o *options) *cobra.Command {
 
 // trees are the private trees of the workspace that the flags name.
 func (o *options) trees() (*scratch.Workdirs, error) {
-	dir := o.workspace
+	dir := o.cfg.Workspace
 	if dir == "" {
 		dir = "."
 	}

@@ -51,7 +51,7 @@ func setFromEnvironment(flags *pflag.FlagSet, f *pflag.Flag, value string) error
 }
 
 // warnMisspelt names each variable that nearly is that of a flag: it would have no
-// effect and nobody would know.
+// effect, unnoticed.
 func warnMisspelt(w io.Writer, shared *pflag.FlagSet) {
 	known := []string{strings.TrimPrefix(tokenEnv, envPrefix)}
 	shared.VisitAll(func(f *pflag.Flag) { known = append(known, strings.TrimPrefix(envName(f.Name), envPrefix)) })

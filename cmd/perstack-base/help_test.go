@@ -179,7 +179,7 @@ func splitWords(text string) []string {
 func TestFlagDefaults(t *testing.T) {
 	root, o := &pflag.FlagSet{}, &options{}
 	o.register(root)
-	if o.web.listen != defaultListen || o.web.transport != "stdio" || o.sandbox != "auto" || o.network.String() != "deny" || o.logLevel != "warn" {
+	if o.web.listen != defaultListen || o.web.transport != "stdio" || o.sandbox != "auto" || o.cfg.Network.String() != "deny" || o.logLevel != "warn" {
 		t.Errorf("got %+v", o)
 	}
 	root.VisitAll(func(f *pflag.Flag) {

@@ -24,7 +24,7 @@ var stderr = newLineQueue(os.Stderr, func(dropped int) []byte {
 	return fmt.Appendf(nil, "perstack-base: %d lines were dropped, as nobody took them in time\n", dropped)
 })
 
-// A lineQueue writes lines in their order, and nobody waits for it: what there is no
+// A lineQueue writes lines in order, and no caller waits for it: what there is no
 // room for is dropped and counted.
 type lineQueue struct {
 	to   io.Writer
@@ -60,7 +60,7 @@ func (q *lineQueue) Write(lines []byte) (int, error) {
 func (q *lineQueue) drain() {
 	var batch []byte
 	for q.take(&batch) {
-		_, _ = q.to.Write(batch) // there is nobody left to tell
+		_, _ = q.to.Write(batch) // there is nowhere left to report it
 	}
 }
 
@@ -113,7 +113,7 @@ func (o *options) logger() (*slog.Logger, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--log-file: %w", err)
 	}
-	// The file has a queue of its own: it shall have every line though nobody reads
+	// The file has a queue of its own: it gets every line even when nothing reads
 	// standard error.
 	queue := newLineQueue(file, droppedJSON)
 	lines := slog.NewJSONHandler(queue, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})

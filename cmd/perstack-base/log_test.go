@@ -46,7 +46,8 @@ func TestNobodyWaitsForTheLog(t *testing.T) {
 					}
 				}
 			}
-			if notes != 1 || lines[len(lines)-1] != "after" {
+			// One note for each time that the queue was full: twice where the writer began late.
+			if notes < 1 || notes > 2 || lines[len(lines)-1] != "after" {
 				t.Errorf("%d notes, and at the end %q", notes, lines[len(lines)-1])
 			}
 		})

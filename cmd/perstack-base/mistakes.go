@@ -26,7 +26,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("unknown flag --%s%s%s", name, near, seeHelp(cmd))
 	case errors.As(err, &unknown) && cmd.Name() == "call":
-		return fmt.Errorf("-%s is no flag; arguments of a tool are KEY=VALUE, as in args='[\"-%[1]s\"]'%s", unknown.GetSpecifiedShortnames(), seeHelp(cmd))
+		return fmt.Errorf("-%s is not a flag; arguments of a tool are KEY=VALUE, as in args='[\"-%[1]s\"]'%s", unknown.GetSpecifiedShortnames(), seeHelp(cmd))
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		return fmt.Errorf("--%s %s: %w", f.Name, invalid.GetValue(), wanted(f, err))

@@ -17,27 +17,12 @@ import (
 
 // options are the flags that all subcommands share.
 type options struct {
-	workspace  string
-	tools      []string
-	skills     []string
-	noDiscover bool
-	readOnly   bool
-	maxOutput  int
-	timeout    time.Duration
-	taskAfter  time.Duration
-	taskTTL    time.Duration
-	passEnv    []string
-	noCache    bool
-	sandbox    string
-	network    process.Network
-	container  process.Container
-	allow      struct{ read, write []string }
-	quota      process.Quota
-	logLevel   string
-	logFile    string
-	traceFile  string
-	verbose    bool
-	web        web
+	cfg      server.Config // as far as flags set its fields as they are
+	sandbox  string
+	logLevel string
+	logFile  string
+	verbose  bool
+	web      web
 }
 
 // The words that flags of few choices take.
@@ -57,85 +42,67 @@ func (o *options) register(f *pflag.FlagSet) {
 }
 
 func (o *options) registerServed(f *pflag.FlagSet) {
-	pathFlag(f, &o.workspace, "workspace", "DIR", "serve DIR instead of the current directory")
-	f.StringSliceVar(&o.tools, "tools", nil, "list these tools: `LIST` has PROFILE, PROFILE.TOOL, -PROFILE.TOOL (leave it out) or all, separated by commas (default perstack, and skills while there is a skill)")
-	f.BoolVar(&o.readOnly, "read-only", false, "leave out every tool that changes files or runs commands")
-	sizeFlag(f, &o.maxOutput, "max-output", minOutput, fmt.Sprintf("bytes of text in one result, at least %d (default: what each profile sets)", minOutput))
+	pathFlag(f, &o.cfg.Workspace, "workspace", "DIR", "serve DIR instead of the current directory")
+	f.StringSliceVar(&o.cfg.Tools, "tools", nil, "list these tools: `LIST` has PROFILE, PROFILE.TOOL, -PROFILE.TOOL (leave it out) or all, separated by commas (default perstack, and skills while there is a skill)")
+	f.BoolVar(&o.cfg.ReadOnly, "read-only", false, "leave out every tool that changes files or runs commands")
+	sizeFlag(f, &o.cfg.MaxOutput, "max-output", minOutput, fmt.Sprintf("bytes of text in one result, at least %d (default: what each profile sets)", minOutput))
 }
 
 func (o *options) registerCommands(f *pflag.FlagSet) {
-	timeoutFlag(f, &o.timeout, "timeout", "end a command that sets no timeout of its own after this time, as in 90s (default: what each tool sets)")
-	o.taskAfter, o.taskTTL = server.DefaultTaskAfter, server.DefaultTaskTTL
-	timeFlag(f, &o.taskAfter, "task-after", 0, "10s", "turn a call into a task when its command runs longer, where the client takes tasks; 0 = at once")
-	timeFlag(f, &o.taskTTL, "task-ttl", time.Second, "1h", "keep the result of a task for this time")
-	imageFlag(f, &o.container.Image, "container", "run commands in a container of this `IMAGE`, one for each session; file tools stay outside, on the same workspace")
-	f.StringVar(&o.container.Engine, "container-engine", process.DefaultEngine, "run containers with this `COMMAND`: docker, podman, nerdctl or a path")
+	timeFlag(f, &o.cfg.Timeout, "timeout", server.MinTimeout, "", "end a command that sets no timeout of its own after this time, as in 90s (default: what each tool sets)")
+	o.cfg.TaskAfter, o.cfg.TaskTTL = server.DefaultTaskAfter, server.DefaultTaskTTL
+	timeFlag(f, &o.cfg.TaskAfter, "task-after", 0, "10s", "turn a call into a task when its command runs longer, where the client takes tasks; 0 = at once")
+	timeFlag(f, &o.cfg.TaskTTL, "task-ttl", time.Second, "1h", "keep the result of a task for this time")
+	imageFlag(f, &o.cfg.Container.Image, "container", "run commands in a container of this `IMAGE`, one for each session; file tools stay outside, on the same workspace")
+	f.StringVar(&o.cfg.Container.Engine, "container-engine", process.DefaultEngine, "run containers with this `COMMAND`: docker, podman, nerdctl or a path")
 	choiceFlag(f, &o.sandbox, "sandbox", "MODE", sandboxModes, string(process.Auto), "how commands are confined: auto (in namespaces, else by Landlock, else not), strict (in namespaces, else by Landlock, else commands are refused), landlock (by Landlock, or commands are refused), isolate (in namespaces, with the workspace guarded, or commands are refused) or off")
-	networkFlag(f, &o.network, "network", "what of the network commands can use: deny, allow, or a list of what they reach, over TCP and nothing else: NAME and *.NAME (ports 80 and 443), NAME:PORT, NAME:*, addresses and networks, and -NAME, which they never reach")
-	pathsFlag(f, &o.allow.read, "allow-read", "PATHS", true, "let commands read these paths, too")
-	pathsFlag(f, &o.allow.write, "allow-write", "PATHS", true, "let commands read and write these paths, too")
-	quotaFlags(f, &o.quota)
-	f.BoolVar(&o.noCache, "no-cache", false, "remove what build tools keep for later with the session; see perstack-base cache")
-	f.StringSliceVar(&o.passEnv, "pass-env", nil, "let commands see these variables although their names look like secrets; `NAMES` may contain *")
+	networkFlag(f, &o.cfg.Network, "network", "what of the network commands can use: deny, allow, or a list of what they reach, over TCP and nothing else: NAME and *.NAME (ports 80 and 443), NAME:PORT, NAME:*, addresses and networks, and -NAME, which they never reach")
+	pathsFlag(f, &o.cfg.AllowRead, "allow-read", "PATHS", true, "let commands read these paths, too")
+	pathsFlag(f, &o.cfg.AllowWrite, "allow-write", "PATHS", true, "let commands read and write these paths, too")
+	quotaFlags(f, &o.cfg.Quota)
+	f.BoolVar(&o.cfg.NoCache, "no-cache", false, "remove what build tools keep for later with the session; see perstack-base cache")
+	f.StringSliceVar(&o.cfg.PassEnv, "pass-env", nil, "let commands see these variables although their names look like secrets; `NAMES` may contain *")
 }
 
 func (o *options) registerSkills(f *pflag.FlagSet) {
-	pathsFlag(f, &o.skills, "skills", "DIR", false, "look for skills in DIR, too, and trust them; repeat the flag for more directories")
-	f.BoolVar(&o.noDiscover, "no-discover", false, "look for skills in --skills alone, not in skills, .agents/skills and ~/.agents/skills")
+	pathsFlag(f, &o.cfg.Skills, "skills", "DIR", false, "look for skills in DIR, too, and trust them; repeat the flag for more directories")
+	f.BoolVar(&o.cfg.NoDiscover, "no-discover", false, "look for skills in --skills alone, not in skills, .agents/skills and ~/.agents/skills")
 }
 
 func (o *options) registerLog(f *pflag.FlagSet) {
 	choiceFlag(f, &o.logLevel, "log-level", "LEVEL", logLevels, "warn", "log to standard error from this level on: debug, info, warn or error")
 	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call and connection of commands to FILE: tool or host, duration, outcome, bytes")
-	pathFlag(f, &o.traceFile, "trace-file", "FILE", "append a span of OpenTelemetry, a line of OTLP/JSON, for each request, command and stretch of a skill's run to FILE, which must lie where commands cannot write")
+	pathFlag(f, &o.cfg.TraceFile, "trace-file", "FILE", "append a span of OpenTelemetry, a line of OTLP/JSON, for each request, command and stretch of a skill's run to FILE, which must lie where commands cannot write")
 	f.BoolVar(&o.verbose, "verbose", false, "the same as --log-level info")
 }
 
 // config turns the flags into what the server takes. end writes the last lines of the log.
 func (o *options) config() (cfg server.Config, end func(), err error) {
-	if cfg, err = o.confinement(); err != nil {
+	cfg = o.cfg
+	cfg.Sandbox, cfg.Version, cfg.Skills = process.Mode(o.sandbox), buildVersion(), o.skillDirs()
+	if cfg.TaskAfter == 0 {
+		cfg.TaskAfter = -1 // zero is the default there
+	}
+	if cfg.AllowRead, err = absolute("--allow-read", cfg.AllowRead); err != nil {
 		return cfg, nil, err
 	}
-	http, err := o.web.config()
-	if err != nil {
+	if cfg.AllowWrite, err = absolute("--allow-write", cfg.AllowWrite); err != nil {
 		return cfg, nil, err
 	}
-	log, end, err := o.logger()
-	return server.Config{
-		Sandbox: cfg.Sandbox, Container: o.container, Network: cfg.Network, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Quota: o.quota,
-		Workspace: o.workspace, Tools: o.tools, ReadOnly: o.readOnly, MaxOutput: o.maxOutput,
-		Timeout: o.timeout, TaskAfter: o.taskWait(), TaskTTL: o.taskTTL, PassEnv: o.passEnv, NoCache: o.noCache, Version: buildVersion(), Log: log, HTTP: http,
-		TraceFile: o.traceFile,
-		Skills:    o.skillDirs(), NoDiscover: o.noDiscover,
-	}, end, err
-}
-
-// taskWait is --task-after as the server takes it: its zero is the default.
-func (o *options) taskWait() time.Duration {
-	if o.taskAfter == 0 {
-		return -1
+	if cfg.HTTP, err = o.web.config(); err != nil {
+		return cfg, nil, err
 	}
-	return o.taskAfter
+	cfg.Log, end, err = o.logger()
+	return cfg, end, err
 }
 
 // skillDirs are the directories of --skills, and behind them $SKILLS_ROOT, by which
 // users of trpc-agent-go name theirs.
 func (o *options) skillDirs() []string {
 	if root := os.Getenv("SKILLS_ROOT"); root != "" {
-		return append(slices.Clone(o.skills), root)
+		return append(slices.Clone(o.cfg.Skills), root)
 	}
-	return o.skills
-}
-
-// confinement reads the flags about commands.
-func (o *options) confinement() (cfg server.Config, err error) {
-	cfg.Sandbox = process.Mode(o.sandbox)
-	cfg.Network = o.network
-	if cfg.AllowRead, err = absolute("--allow-read", o.allow.read); err != nil {
-		return cfg, err
-	}
-	cfg.AllowWrite, err = absolute("--allow-write", o.allow.write)
-	return cfg, err
+	return o.cfg.Skills
 }
 
 // absolute makes paths absolute. One that does not exist would permit nothing

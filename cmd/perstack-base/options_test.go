@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/server"
 )
 
 // TestSkillsRoot: $SKILLS_ROOT names trusted skills, behind those of --skills.
@@ -17,14 +19,14 @@ func TestSkillsRoot(t *testing.T) {
 	}
 	for value, want := range map[string]int{"": 0, root: 1} {
 		t.Setenv("SKILLS_ROOT", value)
-		inventory, err := takeInventory(t.Context(), &options{workspace: t.TempDir(), noDiscover: true})
+		inventory, err := takeInventory(t.Context(), &options{cfg: server.Config{Workspace: t.TempDir(), NoDiscover: true}})
 		if err != nil || len(inventory.Skills) != want || want == 1 && inventory.Skills[0].Trust != "trusted" {
 			t.Errorf("%q: %+v %v", value, inventory, err)
 		}
 	}
 	t.Setenv("SKILLS_ROOT", root)
-	o := options{skills: []string{"a"}}
-	if got := o.skillDirs(); len(got) != 2 || got[0] != "a" || got[1] != root || len(o.skills) != 1 {
+	o := options{cfg: server.Config{Skills: []string{"a"}}}
+	if got := o.skillDirs(); len(got) != 2 || got[0] != "a" || got[1] != root || len(o.cfg.Skills) != 1 {
 		t.Error(got)
 	}
 }

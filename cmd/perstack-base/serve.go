@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -78,8 +81,8 @@ func warnUnconfined(s *server.Server, o *options) {
 		fmt.Fprintf(stderr, "perstack-base: nothing keeps %s %s here: %s (perstack-base doctor tells more)\n", k.Flag, k.Value, k.By)
 	}
 	unenforced := ""
-	if rules := o.network.Rules(); len(rules) > 0 {
-		unenforced = ", and nothing enforces --network " + o.network.String()
+	if rules := o.cfg.Network.Rules(); len(rules) > 0 {
+		unenforced = ", and nothing enforces --network " + o.cfg.Network.String()
 	}
 	s.Commands().WhenUnconfined(func(why string) {
 		fmt.Fprintf(stderr, "perstack-base: commands are not confined: %s%s (perstack-base doctor tells more)\n", why, unenforced)
@@ -101,10 +104,48 @@ func banner(o *options) {
 	if err != nil || in.Mode()&os.ModeCharDevice == 0 || nullErr == nil && os.SameFile(in, null) {
 		return
 	}
-	dir, err := filepath.Abs(o.workspace)
+	dir, err := filepath.Abs(o.cfg.Workspace)
 	if err != nil {
-		dir = o.workspace
+		dir = o.cfg.Workspace
 	}
 	fmt.Fprintf(stderr, "perstack-base %s speaks MCP on standard input and output, for an MCP client to start it.\n"+
 		"Workspace: %s. Ctrl-D ends it; perstack-base --help tells what else it does.\n", buildVersion(), dir)
+}
+
+// endSignals are what asks the server to end.
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// killOnSignal waits for one more signal, then ends commands and process at once.
+func killOnSignal(s *server.Server) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, endSignals...)
+	<-again
+	s.Kill()
+	os.Exit(exitFailed)
+}
+
+// surviveBrokenPipe keeps a write to a client that has gone from ending the
+// process before its children are ended. The signal is taken, not ignored:
+// children would inherit that it is ignored.
+func surviveBrokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// runnerCommand is what a server starts in a container, to run its commands there.
+func runnerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: process.RunnerCommand, Hidden: true, Args: noArguments,
+		// The environment is the image's: it may be one that serves by it.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+
+		Short: "Run the commands of a server that speaks on standard input and output (started by serve --container)",
+		RunE: func(*cobra.Command, []string) error {
+			in, out, err := process.TakeStreams()
+			if err != nil {
+				return failure{err}
+			}
+			if err := process.ServeRunner(in, out); err != nil {
+				return failure{err}
+			}
+			return nil
+		},
+	}
 }

@@ -64,7 +64,7 @@ type place struct {
 }
 
 func takeInventory(ctx context.Context, o *options) (all survey, err error) {
-	dir := o.workspace
+	dir := o.cfg.Workspace
 	if dir == "" {
 		dir = "."
 	}
@@ -73,7 +73,7 @@ func takeInventory(ctx context.Context, o *options) (all survey, err error) {
 		return all, fmt.Errorf("cannot open the workspace %s: %w", dir, err)
 	}
 	defer files.Close()
-	roots, err := server.Roots(files, o.skillDirs(), !o.noDiscover, o.allow.write...)
+	roots, err := server.Roots(files, o.skillDirs(), !o.cfg.NoDiscover, o.cfg.AllowWrite...)
 	if err != nil {
 		return all, err
 	}

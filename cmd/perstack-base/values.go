@@ -4,8 +4,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
+	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -86,11 +89,6 @@ func sizeFlag(f *pflag.FlagSet, p *int, name string, least int, usage string) {
 		*p = n
 		return nil
 	}}, name, usage)
-}
-
-// timeoutFlag takes a time that every tool accepts as the deadline of a command.
-func timeoutFlag(f *pflag.FlagSet, p *time.Duration, name, usage string) {
-	timeFlag(f, p, name, server.MinTimeout, "", usage)
 }
 
 // timeFlag takes a time of at least least, and of a day at most.
@@ -186,4 +184,83 @@ func expandHome(path string) string {
 		return path
 	}
 	return home + rest
+}
+
+// networkFlag takes deny, allow, or rules. Given again, rules add to those that are there.
+func networkFlag(f *pflag.FlagSet, p *process.Network, name, usage string) {
+	given := ""
+	v := &setting{placeholder: "LIST", text: p.String()}
+	v.parse = func(text string) error {
+		if err := mistaken(text); err != nil {
+			return err
+		}
+		if given != "" && !slices.Contains(networkModes, strings.TrimSpace(text)) {
+			text = given + "," + text
+		}
+		parsed, err := process.ParseNetwork(text)
+		if err != nil {
+			return fmt.Errorf("must be %s or rules: %w", strings.Join(networkModes, ", "), err)
+		}
+		if *p = parsed; len(parsed.Rules()) > 0 {
+			given = text
+		} else {
+			given = ""
+		}
+		return nil
+	}
+	f.Var(v, name, usage)
+}
+
+// notNames are words that are meant as a mode. They could be names of hosts.
+var notNames = []string{"on", "off", "true", "false", "yes", "no", "none", "all", "any", "open", "opened", "close", "closed", "host", "0", "1"}
+
+// mistaken refuses a word that is nearly a mode.
+func mistaken(text string) error {
+	word := strings.ToLower(strings.TrimSpace(text))
+	if slices.Contains(networkModes, strings.TrimSpace(text)) || !oneWord.MatchString(word) {
+		return nil
+	}
+	if near := didYouMean(word, networkModes); near != "" || slices.Contains(notNames, word) {
+		return fmt.Errorf("must be %s or rules, as in registry.npmjs.org,10.20.0.0/16:5432%s (for a host of that name write %s:80,%[3]s:443)", strings.Join(networkModes, ", "), near, word)
+	}
+	return nil
+}
+
+var oneWord = regexp.MustCompile(`^[\w-]+$`)
+
+// quotaFlags take what the commands of one session may use together.
+func quotaFlags(f *pflag.FlagSet, q *process.Quota) {
+	f.Var(&setting{"SIZE", "", func(text string) error {
+		size, err := process.ParseSize(text)
+		if err != nil || size < process.MinMemory {
+			return fmt.Errorf("must be a number of bytes, or of K, M, G or T (powers of 1024), at least %s, as in 512M or 2G", process.SizeText(process.MinMemory))
+		}
+		q.MaxMemory = size
+		return nil
+	}}, "max-memory", "end the commands of a session when they use more memory than this together, as in 512M or 2G (default: no limit)")
+	f.Var(&setting{"N", "", func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > math.MaxInt32 {
+			return fmt.Errorf("must be a number of processes from 1 to %d, as in 64", math.MaxInt32)
+		}
+		q.MaxProcesses = n
+		return nil
+	}}, "max-processes", fmt.Sprintf("let the commands of a session have this many processes and threads together (default %d, where the kernel counts them)", sandbox.DefaultLimits.Processes))
+	f.Var(&setting{"N", "", func(text string) error {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(n >= process.MinCPUs && n <= process.MaxCPUs) {
+			return errors.New("must be a number of processors of at least " + strconv.FormatFloat(process.MinCPUs, 'g', -1, 64) + ", as in 0.5 or 2")
+		}
+		q.MaxCPUs = n
+		return nil
+	}}, "max-cpus", "let the commands of a session use this much processor time together, in processors, as in 0.5 or 2 (default: no limit)")
+}
+
+// hinted has an error say what to do about it, too.
+func hinted(err error) error {
+	var hinter interface{ Hint() string }
+	if errors.As(err, &hinter) && hinter.Hint() != "" {
+		return fmt.Errorf("%w. %s", err, hinter.Hint())
+	}
+	return err
 }

@@ -14,6 +14,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,7 +39,7 @@ func main() {
 	flag.StringVar(&o.engine, "engine", "docker", "with -executor container: docker, podman, nerdctl or a path")
 	flag.StringVar(&o.server, "server", "", "the server's binary (default: go run of this module's)")
 	flag.StringVar(&o.workspace, "workspace", ".", "the directory that is served")
-	flag.StringVar(&o.skills, "skills-root", or(os.Getenv("SKILLS_ROOT"), "skills"), "where the skills are; SKILLS_ROOT sets the default")
+	flag.StringVar(&o.skills, "skills-root", cmp.Or(os.Getenv("SKILLS_ROOT"), "skills"), "where the skills are; SKILLS_ROOT sets the default")
 	flag.StringVar(&o.inputs, "inputs-host", "", "a directory from which input may take files")
 	flag.BoolVar(&o.artifacts, "artifacts", false, "save output files as artifacts")
 	flag.BoolVar(&o.omitInline, "omit-inline", false, "leave the content of output files out")
@@ -47,13 +48,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "skillrun:", err)
 		os.Exit(1)
 	}
-}
-
-func or(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
 }
 
 // help is what can be said.

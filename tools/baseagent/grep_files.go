@@ -30,7 +30,7 @@ var grepFiles = tools.Define(tools.Info{
 	if err != nil {
 		return answer{}, err
 	}
-	text, err := search.Grep(ctx, workspace{env.Files, rel, in.Path}, search.Query{
+	text, err := search.Grep(ctx, searchTree{env.Files, rel, in.Path}, search.Query{
 		Pattern: in.Pattern, Path: rel, Include: in.Include, Type: in.Type, Mode: in.OutputMode,
 		Limit: in.Limit, Offset: in.Offset, Context: in.Context,
 		CaseInsensitive: in.CaseInsensitive, Multiline: in.Multiline, NoIgnore: in.NoIgnore, Hidden: in.Hidden,

@@ -2,6 +2,9 @@ package baseagent
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"strings"
 
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/search"
@@ -32,3 +35,15 @@ var listDir = tools.Define(tools.Info{
 	})
 	return page(text, "smaller depth"), err
 })
+
+// directory words an error about a path that should lead to a directory.
+func directory(env *tools.Env, path string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	hint := ""
+	if near := env.Files.Near(path); len(near) > 0 {
+		hint = "Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return tools.Errorf(tools.NotFound, hint, "Directory %s does not exist.", path)
+}

@@ -1,4 +1,4 @@
-// Package baseagent speaks the wire of BaseAgent's tools: eight tools that answer
+// Package baseagent implements BaseAgent's API: eight tools that answer
 // with text for a model to read. Start with [Profile]; each tool is in the file of
 // its name.
 package baseagent
@@ -36,7 +36,7 @@ var Profile = &tools.Profile{
 	},
 }
 
-// Numbers of this wire that more than one tool needs.
+// Numbers of this API that more than one tool needs.
 const (
 	budget         = 2500 * outcut.TokenBytes // bytes of text in an answer
 	commandTimeout = 60 * time.Second
@@ -60,8 +60,8 @@ func page(text, narrower string) answer {
 // A dialect answers with a block of text; that of a failure begins with Error.
 type dialect struct{}
 
-// less is what to do about an answer that nothing better is known of.
-var less = outcut.Advice("ask for less at once")
+// askForLess is what to do about an answer that nothing better is known of.
+var askForLess = outcut.Advice("ask for less at once")
 
 func (dialect) OK(call *tools.Call, out any) *mcp.CallToolResult {
 	switch out := out.(type) {
@@ -74,20 +74,20 @@ func (dialect) OK(call *tools.Call, out any) *mcp.CallToolResult {
 	case picture:
 		return out.result()
 	}
-	return tools.Text(outcut.Middle(out.(string), call.Env.Budget(budget), less))
+	return tools.Text(outcut.Middle(out.(string), call.Env.Budget(budget), askForLess))
 }
 
 func (dialect) Fail(call *tools.Call, e *tools.Error) *mcp.CallToolResult {
-	text := "Error: " + words(e)
+	text := "Error: " + message(e)
 	if e.Hint != "" {
 		text += "\n" + e.Hint
 	}
 	text = strings.TrimRight(strings.ToValidUTF8(text, "\ufffd"), "\r\n")
-	return tools.Text(outcut.Middle(text, call.Env.Budget(budget), less))
+	return tools.Text(outcut.Middle(text, call.Env.Budget(budget), askForLess))
 }
 
-// words is the sentence of an error where this wire has its own.
-func words(e *tools.Error) string {
+// message is the sentence of an error where this API words it itself.
+func message(e *tools.Error) string {
 	var path *sandbox.PathError
 	var full *plan.TooLargeError
 	if missing, refused := tools.Unconfined(e.Err); refused {
@@ -104,7 +104,7 @@ func words(e *tools.Error) string {
 	return e.Msg
 }
 
-// sentences tells whether an error of an engine is worded for this wire already.
+// sentences tells whether an error of an engine is worded for this API already.
 func sentences(err error) bool {
 	return is[*patch.SyntaxError](err) || is[*patch.PathError](err) || is[*patch.MatchError](err) ||
 		is[*search.PatternError](err) || is[*search.GlobError](err) || is[*search.TypeError](err)

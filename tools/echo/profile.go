@@ -1,4 +1,4 @@
-// Package echo speaks the wire of Echo Agent's three skill tools: activate a
+// Package echo implements the API of Echo Agent's three skill tools: activate a
 // skill, read its resources, run its scripts. Start with [Profile]; each tool is
 // in the file of its name, the engine behind all of them in tools/internal/skill.
 package echo
@@ -25,7 +25,7 @@ var Profile = &tools.Profile{
 	Tools:        []*tools.Tool{activateSkill, readSkillResource, runSkillScript},
 }
 
-// Numbers of this wire that more than one tool needs.
+// Numbers of this API that more than one tool needs.
 const (
 	budget        = 131072 // bytes of text in a result
 	scriptTimeout = 30 * time.Second
@@ -42,7 +42,7 @@ func (dialect) OK(_ *tools.Call, out any) *mcp.CallToolResult {
 	return tools.Text(fmt.Sprint(out))
 }
 
-// resource shows a file; one that is no text comes as a blob.
+// resource shows a file; one that is not text comes as a blob.
 func resource(r *skill.Resource) *mcp.CallToolResult {
 	result := tools.Text(r.Text)
 	if r.Blob != nil {
@@ -55,15 +55,15 @@ func resource(r *skill.Resource) *mcp.CallToolResult {
 
 // Fail shows the sentence, and behind it what a script that failed has printed.
 func (dialect) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
-	result := tools.Text(words(e))
+	result := tools.Text(message(e))
 	if output, ok := e.Data.(string); ok {
 		result.Content = append(result.Content, tools.Text(output).Content...)
 	}
 	return result
 }
 
-// words puts what is wrong with arguments in the words of this wire.
-func words(e *tools.Error) string {
+// message puts what is wrong with arguments in the words of this API.
+func message(e *tools.Error) string {
 	var arg *tools.ArgError
 	if !errors.As(e.Err, &arg) {
 		return e.Msg

@@ -35,8 +35,8 @@ func checkFile(env *tools.Env, path string, limit int64, accept func(media.Type)
 	return out, nil
 }
 
-// notA says what a file is instead of what was wanted, and which tool takes it.
-func notA(wanted, path string, is media.Type) error {
+// wrongType says what a file is instead of what was wanted, and which tool takes it.
+func wrongType(wanted, path string, is media.Type) error {
 	hint := fmt.Sprintf("It is %s.", is)
 	switch {
 	case is.IsImage():

@@ -38,8 +38,8 @@ type execFailure struct {
 }
 
 const (
-	silent  = "Command executed successfully, but produced no output."
-	cutHint = "Send the output to a file and read parts of it with readTextFile."
+	noOutput = "Command executed successfully, but produced no output."
+	cutHint  = "Send the output to a file and read parts of it with readTextFile."
 )
 
 var exec = tools.Define(tools.Info{
@@ -68,7 +68,7 @@ var exec = tools.Define(tools.Info{
 		return out, failure(result, *in.Timeout, longer, execFailure{Stdout: stdout, Stderr: stderr, Truncated: cut})
 	}
 	if out.Output = stdout + stderr; strings.TrimSpace(out.Output) == "" {
-		out.Output = silent
+		out.Output = noOutput
 	}
 	if cut {
 		out.Truncated, out.Hint = true, cutHint

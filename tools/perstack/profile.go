@@ -1,4 +1,4 @@
-// Package perstack speaks the wire of the Perstack base skill: nine tools that a
+// Package perstack implements the API of the Perstack base skill: nine tools that a
 // Perstack runtime relies on, usable by any MCP client. Start with [Profile]; each
 // tool is in the file of its name.
 package perstack
@@ -30,7 +30,7 @@ var Profile = &tools.Profile{
 	},
 }
 
-// Numbers of this wire that more than one tool needs.
+// Numbers of this API that more than one tool needs.
 const (
 	budget         = 131072           // bytes of text in a result
 	commandTimeout = 55 * time.Second // the runtime gives up after 60

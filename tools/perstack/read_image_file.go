@@ -14,7 +14,7 @@ type readImageFileIn struct {
 	Path string `json:"path" minLength:"1" nul:"no" doc:"Image file, told by content."`
 }
 
-// fileOut names a checked file; whoever shows it opens it.
+// fileOut names a checked file; the client that shows it opens it.
 type fileOut struct {
 	Path     string     `json:"path" doc:"Absolute path of the file."`
 	MimeType media.Type `json:"mimeType" doc:"Type of its content, as in image/png."`
@@ -27,7 +27,7 @@ var readImageFile = tools.Define(tools.Info{
 }, func(_ context.Context, env *tools.Env, in readImageFileIn) (fileOut, error) {
 	out, err := checkFile(env, in.Path, maxImageBytes, media.Type.IsImage)
 	if unsupported(err) {
-		return out, notA("a supported image", in.Path, out.MimeType)
+		return out, wrongType("a supported image", in.Path, out.MimeType)
 	}
 	return out, err
 })

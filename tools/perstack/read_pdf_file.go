@@ -20,7 +20,7 @@ var readPdfFile = tools.Define(tools.Info{
 }, func(_ context.Context, env *tools.Env, in readPdfFileIn) (fileOut, error) {
 	out, err := checkFile(env, in.Path, maxPDFBytes, func(t media.Type) bool { return t == media.PDF })
 	if unsupported(err) {
-		return out, notA("a PDF file", in.Path, out.MimeType)
+		return out, wrongType("a PDF file", in.Path, out.MimeType)
 	}
 	return out, err
 })

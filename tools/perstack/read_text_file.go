@@ -50,7 +50,7 @@ var readTextFile = tools.Define(tools.Info{
 	return out, nil
 })
 
-// notText words a file that is no text, and names the tool that takes it.
+// notText words a file that is not text, and names the tool that takes it.
 func notText(err error, path string) error {
 	var not *textedit.NotTextError
 	if !errors.As(err, &not) {

@@ -1,4 +1,4 @@
-// Package skills speaks the wire of trpc-agent-go's four skill tools: load a
+// Package skills implements the API of trpc-agent-go's four skill tools: load a
 // skill, choose among its docs, run commands in its run workspace. Start with
 // [Profile]; each tool is in the file of its name, the engine behind all of them
 // in tools/internal/skill.
@@ -25,7 +25,7 @@ var Profile = &tools.Profile{
 	Tools:   []*tools.Tool{skillListDocs, skillLoad, skillRun, skillSelectDocs},
 }
 
-// Numbers of this wire that more than one tool needs.
+// Numbers of this API that more than one tool needs.
 const (
 	budget         = 131072           // bytes of text in a result
 	commandTimeout = 55 * time.Second // MCP clients give up after 60
@@ -33,8 +33,8 @@ const (
 	maxCatalogue   = 8 << 10          // bytes of the list of skills in a description
 )
 
-// adapt lists the names of the known skills, without enforcing them: a stranger
-// is refused in words of its own.
+// adapt lists the names of the known skills, without enforcing them: another
+// name is refused by the tool itself.
 func adapt(env *tools.Env, l *tools.Listing) {
 	if env.Skills == nil {
 		return
@@ -77,11 +77,11 @@ func (dialect) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
 		Error string     `json:"error"`
 		Code  tools.Code `json:"code"`
 		Hint  string     `json:"hint,omitempty"`
-	}{words(e), e.Code, e.Hint})))
+	}{message(e), e.Code, e.Hint})))
 }
 
-// words puts what is missing in the words of this wire.
-func words(e *tools.Error) string {
+// message puts what is missing in the words of this API.
+func message(e *tools.Error) string {
 	var arg *tools.ArgError
 	if errors.As(e.Err, &arg) && (arg.Problem == tools.ArgMissing || arg.Problem == tools.ArgEmpty) {
 		return arg.Names[0] + " is required"

@@ -1,4 +1,4 @@
-// Package terminal speaks the wire of commands that outlive a call: start one, look
+// Package terminal has tools for commands that outlive a call: start one, look
 // at it, write to it, end it, under names that agents know from elsewhere. Start with
 // [Profile]; each tool is in the file of its name.
 package terminal

@@ -88,7 +88,7 @@ var exec = tools.Define(tools.Info{
 	out.Stdout, out.Stderr, out.Truncated = capture.Cut(result.Stdout, result.Stderr, env.Budget(budget))
 	out.Sandbox = tools.RefusedHint(result)
 	longer := env.Longer(result, time.Duration(*in.Timeout)*time.Second, commandTimeout, "timeout", int64(sandbox.DefaultLimits.MaxTimeout.Seconds()))
-	return out, out.unended(result, *in.Timeout, longer)
+	return out, out.notEnded(result, *in.Timeout, longer)
 })
 
 func (in execIn) asCommand(shell *process.Shell, dir string, keep int) process.Command {
@@ -104,8 +104,8 @@ func (in execIn) asCommand(shell *process.Shell, dir string, keep int) process.C
 	return c
 }
 
-// unended is the error of a command that did not end by itself.
-func (out execOut) unended(r process.Result, timeout int64, longer string) error {
+// notEnded is the error of a command that did not end by itself.
+func (out execOut) notEnded(r process.Result, timeout int64, longer string) error {
 	if !r.TimedOut && !r.Cancelled {
 		return nil
 	}
@@ -134,8 +134,8 @@ func notAt(err error, cwd string) error {
 	return err
 }
 
-// execWords is the sentence of an error before the start.
-func execWords(e *tools.Error) string {
+// execMessage is the sentence of an error before the start.
+func execMessage(e *tools.Error) string {
 	var start *process.StartError
 	var path *sandbox.PathError
 	if missing, refused := tools.Unconfined(e.Err); refused {
@@ -143,14 +143,14 @@ func execWords(e *tools.Error) string {
 	}
 	switch {
 	case errors.As(e.Err, &start):
-		return startWords(start, strings.TrimSuffix(e.Msg, "."))
+		return startMessage(start, strings.TrimSuffix(e.Msg, "."))
 	case errors.As(e.Err, &path):
-		return cannot + pathWords(path)
+		return cannot + pathMessage(path)
 	}
-	return words(e)
+	return message(e)
 }
 
-func startWords(e *process.StartError, other string) string {
+func startMessage(e *process.StartError, other string) string {
 	reasons := []struct {
 		err  error
 		text string

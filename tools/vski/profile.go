@@ -1,4 +1,4 @@
-// Package vski speaks the wire of the VSKI Agent CLI: read, write and exec. Start
+// Package vski implements the API of the VSKI Agent CLI: read, write and exec. Start
 // with [Profile]; each tool is in the file of its name, and rc.go tells how exec
 // reads a shell's rc file.
 package vski
@@ -51,30 +51,30 @@ func (dialect) OK(_ *tools.Call, out any) *mcp.CallToolResult { return tools.Obj
 func (dialect) Fail(call *tools.Call, e *tools.Error) *mcp.CallToolResult {
 	switch {
 	case call.Tool != exec:
-		return tools.Object(failure{Error: words(e), Path: call.Arg("path")})
+		return tools.Object(failure{Error: message(e), Path: call.Arg("path")})
 	case e.Data != nil:
 		return tools.Object(e.Data)
 	}
-	return tools.Object(notStarted{Error: execWords(e), Command: call.Arg("command"), ExitCode: -1})
+	return tools.Object(notStarted{Error: execMessage(e), Command: call.Arg("command"), ExitCode: -1})
 }
 
-// words is the sentence of an error on this wire.
-func words(e *tools.Error) string {
+// message is the sentence of an error in this API.
+func message(e *tools.Error) string {
 	var arg *tools.ArgError
 	var path *sandbox.PathError
 	var large *sandbox.TooLargeError
 	switch {
 	case errors.As(e.Err, &arg):
-		return argWords(arg)
+		return argMessage(arg)
 	case errors.As(e.Err, &large):
 		return "File is too large to edit in place: " + large.Path
 	case errors.As(e.Err, &path):
-		return pathWords(path)
+		return pathMessage(path)
 	}
 	return strings.TrimSuffix(e.Msg, ".")
 }
 
-func argWords(e *tools.ArgError) string {
+func argMessage(e *tools.ArgError) string {
 	switch e.Problem {
 	case tools.ArgBelow:
 		return fmt.Sprintf("%s must be >= %d", e.Names[0], e.Limit)
@@ -100,7 +100,7 @@ var pathSentences = []struct {
 	{fs.ErrNotExist, "File not found: "},
 }
 
-func pathWords(e *sandbox.PathError) string {
+func pathMessage(e *sandbox.PathError) string {
 	switch {
 	case errors.Is(e.Err, sandbox.ErrParentIsFile):
 		return "Not a directory: " + e.Parent
@@ -115,7 +115,7 @@ func pathWords(e *sandbox.PathError) string {
 	return e.Error()
 }
 
-// binary names the file that is no text.
+// binary names the file that is not text.
 func binary(err error, path string) error {
 	var not *textedit.NotTextError
 	if errors.As(err, &not) {

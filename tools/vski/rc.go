@@ -120,15 +120,15 @@ type script struct {
 	command       string
 }
 
-const free = "builtin trap - EXIT TERM\n"
+const removeTraps = "builtin trap - EXIT TERM\n"
 
 // finish is what comes behind the rc file, if it was not done already.
 func (s script) finish() string {
-	return free + "if [[ -e /dev/fd/9 ]]; then\n" + s.restore + "\n" + s.after + "fi\n"
+	return removeTraps + "if [[ -e /dev/fd/9 ]]; then\n" + s.restore + "\n" + s.after + "fi\n"
 }
 
 func (s script) String() string {
-	onTerm := free + `builtin kill -TERM "$$"`
+	onTerm := removeTraps + `builtin kill -TERM "$$"`
 	onExit := s.finish() + "( builtin :; builtin eval " + quote(s.command) + "\n" + `builtin exit "$?" )` + "\n" + `builtin exit "$?"`
 	source := make([]string, len(s.files))
 	for i, file := range s.files {
@@ -151,7 +151,7 @@ func onDebug(finish string) string {
 }
 
 // reset sets the call's variables and directory again, whatever the rc file did.
-// What a shell takes from nobody is left out.
+// Variables that a shell does not let others set are left out.
 func reset(env map[string]string, dir string, shellsOwn []string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -94,7 +94,9 @@ func (d *Dispatcher) answer(ctx context.Context, r *Request, client mcpserver.Cl
 		return result, fault
 	}
 	if r.Modern {
-		client = &Session{id: client.SessionID(), ready: true}
+		one := NewSession(client.SessionID(), nil)
+		one.MarkReady()
+		client = one
 	}
 	if takesViews(r, client) {
 		ctx = tools.WithViews(ctx)

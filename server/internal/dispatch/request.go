@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
@@ -31,7 +32,7 @@ type Request struct {
 	Received time.Time // for its span; zero = when it is handled
 
 	span   *trace.Span // nil: there are no spans
-	routed bool        // somebody was asked to answer it
+	routed bool        // it was passed on to be answered
 
 	fault     *jsonrpc.Error // why it is refused whatever it asks for
 	params    params
@@ -128,4 +129,33 @@ func (r *Request) message() (json.RawMessage, error) {
 		Method  string          `json:"method"`
 		Params  json.RawMessage `json:"params,omitempty"`
 	}{mcp.JSONRPC_VERSION, 1, r.Method, r.Params})
+}
+
+// How clients say that they show views: they declare the MCP Apps extension, with the
+// type of documents that they show.
+const (
+	ViewsExtension = "io.modelcontextprotocol/ui"
+	ViewType       = "text/html;profile=mcp-app"
+)
+
+// takesViews reports whether the client shows views: of the modern era as the request
+// says, of the others as it said when it connected.
+func takesViews(r *Request, client mcpserver.ClientSession) bool {
+	extensions, _ := r.capabilities()["extensions"].(map[string]any)
+	if !r.Modern {
+		known, ok := client.(mcpserver.SessionWithClientInfo)
+		if !ok {
+			return false
+		}
+		extensions = known.GetClientCapabilities().Extensions
+	}
+	return DeclaresViews(extensions)
+}
+
+// DeclaresViews reports whether extensions that a client declares are of one that shows
+// views.
+func DeclaresViews(extensions map[string]any) bool {
+	settings, _ := extensions[ViewsExtension].(map[string]any)
+	types, _ := settings["mimeTypes"].([]any)
+	return slices.Contains(types, any(ViewType))
 }

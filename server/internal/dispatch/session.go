@@ -1,10 +1,13 @@
 package dispatch
 
 import (
-	"sync"
+	"cmp"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/perstack-ai/perstack-base/tools"
 )
 
 // A Session is the client as mcp-go sees it. The one of a connection serves
@@ -12,15 +15,14 @@ import (
 // id, because what one request says of its client holds for no other.
 type Session struct {
 	id    string
-	notes chan mcp.JSONRPCNotification // nil: nothing is ever sent unasked
+	notes chan mcp.JSONRPCNotification // nil: no notification is ever sent
 	ask   Ask                          // nil: the client cannot be asked
 
-	mu      sync.Mutex
-	ready   bool
-	info    mcp.Implementation
-	caps    mcp.ClientCapabilities
-	version string
-	level   mcp.LoggingLevel
+	ready   atomic.Bool
+	info    field[mcp.Implementation]
+	caps    field[mcp.ClientCapabilities]
+	version field[string]
+	level   field[mcp.LoggingLevel]
 }
 
 var (
@@ -59,75 +61,53 @@ func (s *Session) NotificationChannel() chan<- mcp.JSONRPCNotification { return 
 func (s *Session) Initialize() {}
 
 // MarkReady makes the session ready for notifications.
-func (s *Session) MarkReady() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ready = true
-}
+func (s *Session) MarkReady() { s.ready.Store(true) }
 
 // Initialized reports whether the session is ready for notifications.
-func (s *Session) Initialized() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ready
-}
+func (s *Session) Initialized() bool { return s.ready.Load() }
 
 // GetClientInfo returns what the client calls itself.
-func (s *Session) GetClientInfo() mcp.Implementation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.info
-}
+func (s *Session) GetClientInfo() mcp.Implementation { return s.info.get() }
 
 // SetClientInfo records what the client calls itself.
-func (s *Session) SetClientInfo(info mcp.Implementation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.info = info
-}
+func (s *Session) SetClientInfo(info mcp.Implementation) { s.info.set(info) }
 
 // GetClientCapabilities returns what the client can do.
-func (s *Session) GetClientCapabilities() mcp.ClientCapabilities {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.caps
-}
+func (s *Session) GetClientCapabilities() mcp.ClientCapabilities { return s.caps.get() }
 
 // SetClientCapabilities records what the client can do.
-func (s *Session) SetClientCapabilities(caps mcp.ClientCapabilities) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.caps = caps
-}
+func (s *Session) SetClientCapabilities(caps mcp.ClientCapabilities) { s.caps.set(caps) }
 
 // ProtocolVersion returns what initialize has agreed on, "" before.
-func (s *Session) ProtocolVersion() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.version
-}
+func (s *Session) ProtocolVersion() string { return s.version.get() }
 
 // SetProtocolVersion records what initialize has agreed on.
-func (s *Session) SetProtocolVersion(version string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version = version
-}
+func (s *Session) SetProtocolVersion(version string) { s.version.set(version) }
 
 // SetLogLevel records what the client wants to be told, where an extension of the
 // server has switched logging on.
-func (s *Session) SetLogLevel(level mcp.LoggingLevel) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.level = level
-}
+func (s *Session) SetLogLevel(level mcp.LoggingLevel) { s.level.set(level) }
 
 // GetLogLevel returns what the client wants to be told.
-func (s *Session) GetLogLevel() mcp.LoggingLevel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.level == "" {
-		return mcp.LoggingLevelInfo
+func (s *Session) GetLogLevel() mcp.LoggingLevel { return cmp.Or(s.level.get(), mcp.LoggingLevelInfo) }
+
+// A field is a value that several requests set and read at a time.
+type field[T any] struct{ value atomic.Pointer[T] }
+
+func (f *field[T]) set(v T) { f.value.Store(&v) }
+
+// get returns the value, the zero value before it is set.
+func (f *field[T]) get() (v T) {
+	if set := f.value.Load(); set != nil {
+		v = *set
 	}
-	return s.level
+	return v
+}
+
+// Sessions makes what the tools keep for a client.
+type Sessions interface {
+	// Open makes the session of one connection; end drops it.
+	Open(id string) (session *tools.Session, end func())
+	// OpenCall makes the session of a single call that nothing comes before or after.
+	OpenCall() (session *tools.Session, end func())
 }

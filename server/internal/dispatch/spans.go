@@ -29,7 +29,7 @@ const (
 	operationTool  = "execute_tool"
 	errorTool      = "tool_error"
 	errorCancelled = "cancelled"
-	otherMethod    = "_OTHER" // one that nobody here knows: its name is whatever the client sent
+	otherMethod    = "_OTHER" // an unknown one: its name is whatever the client sent
 )
 
 // Values of Dispatcher.Transport.

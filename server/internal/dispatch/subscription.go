@@ -25,24 +25,19 @@ type listener struct {
 	tasks []string      // that it is to, besides
 	acked chan struct{} // closed when the client knows what it is to
 
-	filterMu sync.Mutex
-	filter   mcp.SubscriptionFilter
+	filter field[mcp.SubscriptionFilter]
 }
 
 var _ mcpserver.SessionWithSubscriptionFilter = (*listener)(nil)
 
 // SetSubscriptionFilter records what the client named.
 func (l *listener) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
-	l.filterMu.Lock()
-	defer l.filterMu.Unlock()
-	l.filter = filter
+	l.filter.set(filter)
 }
 
 // SubscriptionFilter returns what the client named, nothing at first.
 func (l *listener) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
-	l.filterMu.Lock()
-	defer l.filterMu.Unlock()
-	return l.filter, true
+	return l.filter.get(), true
 }
 
 // listeners tells the subscriptions of a process apart.
@@ -58,7 +53,7 @@ func (d *Dispatcher) listen(ctx context.Context, r *Request) (any, *jsonrpc.Erro
 	l := &listener{tag: json.RawMessage(r.ID), tasks: ids, acked: make(chan struct{})}
 	l.id = "listen/" + strconv.FormatUint(listeners.Add(1), 10)
 	l.Listen()
-	l.ready = true
+	l.MarkReady()
 	if err := d.Router.RegisterSession(ctx, l); err != nil {
 		return nil, internalError()
 	}

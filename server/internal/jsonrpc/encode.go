@@ -110,3 +110,27 @@ func OversizeError(size int64) *Error {
 	return InvalidRequest(fmt.Sprintf(
 		"message of %d bytes exceeds the limit of %d bytes; send the content in smaller parts", size, MaxMessage))
 }
+
+// appendResult writes the result of a request. mcp-go's own marshalling of a tool's
+// result gives the same members, but copies them into a map first, and writes <, >
+// and & of every text as six characters each.
+func appendResult(line *bytes.Buffer, result any) error {
+	r, isTool := result.(*mcp.CallToolResult)
+	if value, ok := result.(mcp.CallToolResult); ok {
+		r, isTool = &value, true
+	}
+	if !isTool || r == nil || len(r.InputRequests) > 0 || r.RequestState != "" {
+		return appendJSON(line, result) // one that asks for more input is left to mcp-go
+	}
+	tool := struct {
+		Content    []mcp.Content  `json:"content"`
+		IsError    bool           `json:"isError,omitempty"`
+		Structured any            `json:"structuredContent,omitempty"`
+		ResultType mcp.ResultType `json:"resultType,omitempty"`
+		Meta       *mcp.Meta      `json:"_meta,omitempty"`
+	}{append([]mcp.Content{}, r.Content...), r.IsError, r.StructuredContent, r.ResultType, r.Meta}
+	if len(r.RawStructuredContent) > 0 {
+		tool.Structured = r.RawStructuredContent
+	}
+	return appendJSON(line, tool)
+}

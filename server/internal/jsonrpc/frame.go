@@ -12,16 +12,16 @@ const MaxMessage = 8 << 20
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
-const blanks = " \t\r\n"
+const whiteSpace = " \t\r\n"
 
 // An Oversize is what is kept of a message beyond MaxMessage.
 type Oversize struct {
-	Size       int64 // of the whole message, without the blanks around it
+	Size       int64 // of the whole message, without the white space around it
 	head, tail []byte
 }
 
 // A LineReader hands over one message per line: LF or CRLF, a byte order mark
-// and blanks around it are dropped, the last line needs no line end.
+// and white space around it are dropped, the last line needs no line end.
 type LineReader struct {
 	in *bufio.Reader
 }
@@ -68,14 +68,14 @@ func (r *LineReader) long(chunk []byte) ([]byte, *Oversize, error) {
 // Waiting reports whether bytes of another message have arrived already.
 func (r *LineReader) Waiting() bool { return r.in.Buffered() > 0 }
 
-// TrimMessage drops the blanks around a message and its byte order mark.
+// TrimMessage drops the white space around a message and its byte order mark.
 func TrimMessage(line []byte) []byte {
-	return trimStart(bytes.TrimRight(line, blanks))
+	return trimStart(bytes.TrimRight(line, whiteSpace))
 }
 
 func trimStart(line []byte) []byte {
-	line = bytes.TrimLeft(line, blanks)
-	return bytes.TrimLeft(bytes.TrimPrefix(line, byteOrderMark), blanks)
+	line = bytes.TrimLeft(line, whiteSpace)
+	return bytes.TrimLeft(bytes.TrimPrefix(line, byteOrderMark), whiteSpace)
 }
 
 // A frame collects one long message in bounded memory.
@@ -90,7 +90,7 @@ func (f *frame) add(chunk []byte) {
 	if f.size == 0 {
 		chunk = trimStart(chunk)
 	}
-	text := bytes.TrimRight(chunk, blanks)
+	text := bytes.TrimRight(chunk, whiteSpace)
 	gap := f.size - f.end
 	if len(text) > 0 {
 		f.end = f.size + int64(len(text))
@@ -106,8 +106,8 @@ func (f *frame) add(chunk []byte) {
 	f.keep(chunk[:min(len(chunk), MaxMessage-len(f.buf))])
 }
 
-// extend moves the tail on over gap blanks and text. Blanks that end the
-// message never come into it, however many there are.
+// extend moves the tail on over gap bytes of white space and text. White space that ends the
+// message never comes into it, however much there is.
 func (o *Oversize) extend(gap int64, text []byte) {
 	if len(text) == 0 {
 		return
@@ -123,7 +123,7 @@ func (o *Oversize) extend(gap int64, text []byte) {
 func (f *frame) overflow() {
 	f.over = &Oversize{
 		head: bytes.Clone(f.buf[:min(edgeBytes, len(f.buf))]),
-		tail: bytes.Clone(lastBytes(bytes.TrimRight(f.buf, blanks), edgeBytes)),
+		tail: bytes.Clone(lastBytes(bytes.TrimRight(f.buf, whiteSpace), edgeBytes)),
 	}
 	f.buf = nil
 }

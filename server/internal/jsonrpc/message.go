@@ -24,7 +24,7 @@ func CheckUTF8(text []byte) *Error {
 	return nil
 }
 
-// notObject is the refusal of a JSON value that is no object.
+// notObject is the refusal of a JSON value that is not an object.
 const notObject = "a message must be a JSON object"
 
 // Read takes one message apart. The members are copies. Their names are matched
@@ -104,4 +104,37 @@ func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 func Unquote(raw []byte) (text string) {
 	_ = json.Unmarshal(raw, &text) // it was valid when it was read
 	return text
+}
+
+// An Error is the error member of an answer.
+type Error struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitempty"`
+}
+
+// InvalidRequest refuses a message for its envelope.
+func InvalidRequest(text string) *Error {
+	return &Error{Code: mcp.INVALID_REQUEST, Message: text}
+}
+
+// InvalidParams refuses a message for its params.
+func InvalidParams(text string) *Error {
+	return &Error{Code: mcp.INVALID_PARAMS, Message: text}
+}
+
+// InFlight refuses a request whose id is still in use.
+func InFlight(id []byte) *Error {
+	return InvalidRequest("request id " + Clip(string(id), 200) + " is already in flight")
+}
+
+// Clip cuts text that a client sent to a length that an answer can quote, in bytes.
+func Clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && text[n]&0xC0 == 0x80 {
+		n--
+	}
+	return text[:n] + "…"
 }

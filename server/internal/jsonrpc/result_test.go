@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -43,28 +42,5 @@ func TestResultsAreWhatTheLibraryWrites(t *testing.T) {
 		if json.Unmarshal(got, &a) != nil || json.Unmarshal(want, &b) != nil || !reflect.DeepEqual(a, b) {
 			t.Errorf("%s: wrote %s, mcp-go writes %s", name, got, want)
 		}
-	}
-}
-
-// BenchmarkStructured writes what reading a file of 1 KB answers: with its structured
-// content as it is, and as encoding/json would, as the floor beside it.
-func BenchmarkStructured(b *testing.B) {
-	text, err := json.Marshal(map[string]any{"path": "f.txt", "content": strings.Repeat("line\n", 200), "from": 0, "to": 200})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := mcp.NewToolResultText(string(text))
-	for name, set := range map[string]func(){
-		"as it is":      func() { r.StructuredContent, r.RawStructuredContent = nil, text },
-		"encoding/json": func() { r.StructuredContent, r.RawStructuredContent = json.RawMessage(text), nil },
-	} {
-		set()
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := EncodeAnswer([]byte("1"), r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

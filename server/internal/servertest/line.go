@@ -18,7 +18,7 @@ type Line struct {
 
 	out  *io.PipeReader
 	pump sync.Once
-	got  chan string // lines of out, once somebody wants one
+	got  chan string // lines of out, once a test wants one
 }
 
 // Dial connects to what serve serves.

@@ -160,7 +160,7 @@ func (a *API) resourcesRead(ctx context.Context, r *dispatch.Request) (any, *jso
 	return result, nil
 }
 
-// contents is what the resource of a URI is on the wire.
+// contents is the resource of a URI as it is sent.
 func (a *API) contents(ctx context.Context, uri string) (mcp.ResourceContents, *jsonrpc.Error) {
 	if tools.TakesViews(ctx) {
 		if view, ok := views.Read(uri); ok {

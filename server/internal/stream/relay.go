@@ -19,7 +19,8 @@ const (
 
 // A relay reads messages and serves them. Waking another thread costs as much
 // as a small call, so the reader serves a call itself while it is the only one
-// and nothing else has arrived: a third less time for such a call, see BenchmarkCall.
+// and nothing else has arrived: 45 % less time for a call that does nothing, see
+// BenchmarkCall, and 31 % less for one that reads a file of 1 KB.
 // A watcher sees when a call takes long and starts another reader, so no call
 // keeps a cancel from being read.
 type relay struct {

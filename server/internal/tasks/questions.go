@@ -104,7 +104,7 @@ func (g *Registry) Update(id string, responses map[string]json.RawMessage) *json
 		}
 		var result mcp.ElicitationResult
 		if json.Unmarshal(raw, &result) != nil || result.Action == "" {
-			return jsonrpc.InvalidParams("inputResponses." + key + " is no answer to a question: it must be an object with action (accept, decline or cancel) and, to accept, content")
+			return jsonrpc.InvalidParams("inputResponses." + key + " is not an answer to a question: it must be an object with action (accept, decline or cancel) and, to accept, content")
 		}
 		answers[key] = &result
 	}

@@ -40,7 +40,7 @@ type Registry struct {
 	closed   bool // nothing is kept any more
 	tasks    map[string]*task
 	running  int
-	idle     chan struct{} // closed when none runs any more; nil = nobody waits for that
+	idle     chan struct{} // closed when none runs any more; nil = nothing waits for that
 	ended    []*task       // the oldest first
 	bytes    int           // of the results of ended
 }

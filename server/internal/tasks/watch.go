@@ -13,11 +13,11 @@ const lookEvery = time.Second
 type watcher struct {
 	bell chan struct{}
 	ids  []string
-	told map[string]sight
+	sent map[string]state
 }
 
-// A sight is what a client was told of a task last.
-type sight struct {
+// A state is what a client was last told of a task.
+type state struct {
 	status, message string
 	updated         time.Time
 }
@@ -44,7 +44,7 @@ func (g *Registry) Known(ids []string) (known []string) {
 // Watch tells how tasks are, now and whenever that changes, until ctx ends. tell must
 // not keep the view.
 func (g *Registry) Watch(ctx context.Context, ids []string, tell func(*View)) {
-	w := &watcher{bell: make(chan struct{}, 1), ids: slices.Clone(ids), told: map[string]sight{}}
+	w := &watcher{bell: make(chan struct{}, 1), ids: slices.Clone(ids), sent: map[string]state{}}
 	g.attend(w)
 	defer g.leave(w)
 	tick := time.NewTicker(lookEvery)
@@ -101,9 +101,9 @@ func (g *Registry) look(w *watcher) (news []*View, running bool) {
 		}
 		running = running || t.lifetime == 0
 		v := t.view()
-		now := sight{t.status, t.message, t.updated}
-		if w.told[id] != now {
-			w.told[id] = now
+		now := state{t.status, t.message, t.updated}
+		if w.sent[id] != now {
+			w.sent[id] = now
 			news = append(news, v)
 		}
 	}

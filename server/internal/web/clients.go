@@ -41,7 +41,7 @@ type client struct {
 }
 
 // clients are the sessions of a server, by id. One that is idle too long, or
-// the least recently used of too many, is ended: its next request is told so
+// the least recently used of too many, is ended: its next request is refused
 // and the client starts over.
 type clients struct {
 	sessions dispatch.Sessions

@@ -15,9 +15,9 @@ type connLimit struct {
 	net.Listener
 	most int
 
-	mu        sync.Mutex
-	open      map[net.Conn]*list.Element // nil for those that the guard let pass
-	strangers list.List
+	mu      sync.Mutex
+	open    map[net.Conn]*list.Element // nil for those that the guard let pass
+	unknown list.List
 }
 
 // mostConns is for where descriptors are not scarce.
@@ -71,14 +71,14 @@ func (l *connLimit) enter(c net.Conn) (old net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) >= l.most {
-		first := l.strangers.Front()
+		first := l.unknown.Front()
 		if first == nil {
 			return c
 		}
-		old = l.strangers.Remove(first).(net.Conn)
+		old = l.unknown.Remove(first).(net.Conn)
 		delete(l.open, old)
 	}
-	l.open[c] = l.strangers.PushBack(c)
+	l.open[c] = l.unknown.PushBack(c)
 	return old
 }
 
@@ -86,7 +86,7 @@ func (l *connLimit) know(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := l.open[c]; at != nil {
-		l.strangers.Remove(at)
+		l.unknown.Remove(at)
 		l.open[c] = nil
 	}
 }
@@ -95,7 +95,7 @@ func (l *connLimit) forget(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := l.open[c]; at != nil {
-		l.strangers.Remove(at)
+		l.unknown.Remove(at)
 	}
 	delete(l.open, c)
 }

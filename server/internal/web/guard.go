@@ -1,6 +1,10 @@
 package web
 
 import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
 	"fmt"
 	"mime"
 	"net"
@@ -8,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 )
@@ -21,7 +26,7 @@ type guard struct {
 	realm  string
 	local  bool // a unix socket: there is no host to check, and file modes guard it
 	next   site
-	slots  slots
+	slots  *slots
 }
 
 // An Access says who may reach a transport.
@@ -32,13 +37,13 @@ type Access struct {
 }
 
 func newGuard(cfg *Config, next site) *guard {
-	return &guard{access: cfg.Access, realm: cfg.Dispatcher.Identity.Name, local: cfg.Listener.Addr().Network() == "unix", next: next}
+	return &guard{access: cfg.Access, realm: cfg.Dispatcher.Identity.Name, local: cfg.Listener.Addr().Network() == "unix", next: next, slots: newSlots()}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Connection", "close") // whom the guard does not know keeps none
+	w.Header().Set("Connection", "close") // an unknown client keeps no connection
 	if r.URL.Path == pathHealth && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		_, _ = w.Write([]byte("ok"))
 		return
@@ -65,7 +70,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	g.next.ServeHTTP(w, r.WithContext(withHeldSlot(r.Context(), heldSlot{&g.slots, release})))
+	g.next.ServeHTTP(w, r.WithContext(withHeldSlot(r.Context(), heldSlot{g.slots, release})))
 }
 
 // checkRoute refuses a request for the path, the host or the origin that it names.
@@ -146,10 +151,10 @@ func (g *guard) challenge(w http.ResponseWriter, r *http.Request) {
 
 // admit takes a slot for the request; release gives it back, once.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) (release func(), f *httpFault) {
-	slot := &g.slots.posts
+	slot := g.slots.posts
 	switch {
 	case r.Method == http.MethodGet:
-		slot = &g.slots.streams
+		slot = g.slots.streams
 	case r.Method != http.MethodPost:
 		return func() {}, nil
 	}
@@ -172,4 +177,86 @@ func busy(w http.ResponseWriter) *httpFault {
 func isJSON(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json"
+}
+
+// slots are what may be served at a time.
+type slots struct{ posts, streams slot }
+
+// A slot has room for maxSlots requests of one kind.
+type slot chan struct{}
+
+func newSlots() *slots { return &slots{make(slot, maxSlots), make(slot, maxSlots)} }
+
+// take takes one place, unless none is left. release may be called twice.
+func (s slot) take() (release func(), ok bool) {
+	select {
+	case s <- struct{}{}:
+		return sync.OnceFunc(func() { <-s }), true
+	default:
+		return nil, false
+	}
+}
+
+type heldSlotKey struct{}
+
+// A heldSlot is the slot that the request in a context has taken.
+type heldSlot struct {
+	slots   *slots
+	release func()
+}
+
+func withHeldSlot(ctx context.Context, held heldSlot) context.Context {
+	return context.WithValue(ctx, heldSlotKey{}, held)
+}
+
+// holdStream gives the slot of a POST back and takes that of a stream.
+func holdStream(ctx context.Context) (release func(), ok bool) {
+	held := ctx.Value(heldSlotKey{}).(heldSlot)
+	release, ok = held.slots.streams.take()
+	if ok {
+		held.release()
+	}
+	return release, ok
+}
+
+// minToken is the fewest characters of a token.
+const minToken = 16
+
+// ParseToken reads a token as it stands in a file or variable, without its line
+// end. One that could be guessed is refused.
+func ParseToken(text string) (string, error) {
+	token := strings.TrimRight(text, "\r\n")
+	switch {
+	case token == "":
+		return "", errors.New("the token is empty")
+	case len(token) < minToken:
+		return "", errors.New("the token is shorter than 16 characters")
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", errors.New("the token has characters that do not fit into a header; use letters, digits and punctuation")
+	}
+	return token, nil
+}
+
+// tokenHeader carries the token where Authorization does not arrive: proxies that check a
+// credential of their own, as the router of agent-sandbox, keep that header to themselves.
+const tokenHeader = "X-Perstack-Base-Token"
+
+// hasToken says whether a request carries the token want in one of the two headers.
+func hasToken(h http.Header, want string) bool {
+	return sameToken(bearer(h.Get("Authorization")), want) || sameToken(strings.TrimSpace(h.Get(tokenHeader)), want)
+}
+
+// bearer returns the token of an Authorization header, "" when it has none.
+func bearer(header string) string {
+	scheme, token, ok := strings.Cut(header, " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// sameToken compares in a time that tells nothing of want.
+func sameToken(got, want string) bool {
+	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

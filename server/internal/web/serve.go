@@ -1,9 +1,11 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -145,4 +147,24 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *httpFault) {
 func accepts(r *http.Request, kind string) bool {
 	all := strings.Join(r.Header.Values("Accept"), ",")
 	return all == "" || strings.Contains(all, "*/*") || strings.Contains(strings.ToLower(all), kind)
+}
+
+// drainBytes is how much of a message that is refused is read and dropped: a
+// client that is still sending would not see the answer.
+const drainBytes = 4 * jsonrpc.MaxMessage
+
+func drain(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, drainBytes) }
+
+// initialBytes bounds the memory that a body gets for its announced size before it
+// has arrived.
+const initialBytes = 64 << 10
+
+// readAll reads a body of the announced size, -1 when it was not announced.
+func readAll(body io.Reader, size int64) ([]byte, error) {
+	var b bytes.Buffer
+	if size > 0 {
+		b.Grow(int(min(size, initialBytes)) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(body)
+	return b.Bytes(), err
 }

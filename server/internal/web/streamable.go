@@ -298,7 +298,7 @@ func (h *Streamable) delete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// get streams what the server tells a session unasked.
+// get streams notifications that answer no request.
 func (h *Streamable) get(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	k, leave, f := h.enter(r)

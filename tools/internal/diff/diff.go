@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // The bounds of what is shown, all in bytes.
@@ -54,11 +56,7 @@ type writer struct {
 func (w *writer) line(prefix, text string) bool {
 	const cut = "… (%d bytes)"
 	if len(text) > maxLine {
-		end := maxLine
-		for end > 0 && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = text[:end] + fmt.Sprintf(cut, len(text))
+		text = outcut.Prefix(text, maxLine) + fmt.Sprintf(cut, len(text))
 	}
 	text = strings.ToValidUTF8(text, "\ufffd")
 	if w.text.Len()+len(prefix)+len(text)+1 > w.room {

@@ -39,7 +39,7 @@ type Image struct {
 // Resized tells whether Data has another size than the file.
 func (i *Image) Resized() bool { return i.Width != i.SentWidth || i.Height != i.SentHeight }
 
-// An UnsupportedError is a file that is no image of a type taken here, or one
+// An UnsupportedError is a file that is not an image of a type taken here, or one
 // that does not decode.
 type UnsupportedError struct{ Detected Type }
 
@@ -249,10 +249,8 @@ func decodeWebP(data []byte) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	canvas := image.NewNRGBA(image.Rect(0, 0, w.width, w.height))
 	at := picture.Bounds().Sub(picture.Bounds().Min).Add(image.Pt(frame.x, frame.y))
-	draw.Draw(canvas, at, picture, picture.Bounds().Min, draw.Src)
-	return canvas, nil
+	return onCanvas(picture, at, w.width, w.height), nil
 }
 
 // gifFrame decodes the first frame of a GIF onto its whole screen, of which a
@@ -266,11 +264,16 @@ func gifFrame(data []byte) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	screen := image.Rect(0, 0, config.Width, config.Height)
-	if frame.Bounds() == screen {
-		return frame, nil
+	return onCanvas(frame, frame.Bounds(), config.Width, config.Height), nil
+}
+
+// onCanvas puts a frame of an animation where it stands on the whole picture.
+func onCanvas(frame image.Image, at image.Rectangle, width, height int) image.Image {
+	canvas := image.Rect(0, 0, width, height)
+	if frame.Bounds() == canvas {
+		return frame
 	}
-	whole := image.NewNRGBA(screen)
-	draw.Draw(whole, frame.Bounds(), frame, frame.Bounds().Min, draw.Src)
-	return whole, nil
+	whole := image.NewNRGBA(canvas)
+	draw.Draw(whole, at, frame, frame.Bounds().Min, draw.Src)
+	return whole
 }

@@ -17,15 +17,16 @@ const MaxLines = 8 << 20
 
 // What can be wrong with a path, besides fs.ErrNotExist; see [PathError].
 var (
-	ErrNotRelative  = errors.New("path is absolute")
-	ErrIsDirectory  = errors.New("is a directory")
-	ErrNotRegular   = errors.New("is not a regular file")
-	ErrParentIsFile = errors.New("a parent is a file")
-	ErrNotWritable  = errors.New("is not writable")
-	ErrTooLarge     = errors.New("is too large")
-	ErrTooManyLines = errors.New("has too many lines")
-	ErrExists       = errors.New("exists already")
-	ErrLeftOver     = errors.New("has more lines than the patch removes")
+	ErrNotRelative   = errors.New("path is absolute")
+	ErrIsDirectory   = errors.New("is a directory")
+	ErrNotRegular    = errors.New("is not a regular file")
+	ErrParentIsFile  = errors.New("a parent is a file")
+	ErrNotWritable   = errors.New("is not writable")
+	ErrTooLarge      = errors.New("is too large")
+	ErrTooManyLines  = errors.New("has too many lines")
+	ErrTooRepetitive = errors.New("repeats the lines of the patch too often")
+	ErrExists        = errors.New("exists already")
+	ErrLeftOver      = errors.New("has more lines than the patch removes")
 )
 
 // A PathError says why a path of the patch cannot be changed as the patch wants.
@@ -49,6 +50,7 @@ var sentences = []struct {
 	{ErrTooLarge, "File %[1]s is too large to patch (limit 64 MiB)."},
 	{ErrExists, "File %[1]s exists already."},
 	{ErrLeftOver, "File %[1]s has more lines than the patch removes, so it is not deleted."},
+	{ErrTooRepetitive, "File %[1]s repeats the lines of the patch so often that finding their places takes too long; send the patch in parts."},
 	{ErrTooManyLines, "File %[1]s has too many lines to patch (limit 8,388,608)."},
 }
 
@@ -63,7 +65,7 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Err }
 
-// A SyntaxError says why a text is no patch.
+// A SyntaxError says why a text is not a patch.
 type SyntaxError struct {
 	Line   int    // of the patch, counted from 1; 0: the patch as a whole
 	Reason string // the whole sentence
@@ -90,11 +92,10 @@ func noBegin(first string) error {
 		Help:   "Got: " + got + "\n" + example}
 }
 
-func noEnd() error {
-	return &SyntaxError{Reason: "Invalid patch: The last line of the patch must be '*** End Patch'"}
-}
-
-func noSection() error { return &SyntaxError{Reason: "No files were modified."} }
+var (
+	errNoEnd     = &SyntaxError{Reason: "Invalid patch: The last line of the patch must be '*** End Patch'"}
+	errNoSection = &SyntaxError{Reason: "No files were modified."}
+)
 
 func invalidHunk(line int, what, help string) error {
 	return &SyntaxError{Line: line, Reason: fmt.Sprintf("Invalid patch hunk on line %d: %s", line, what), Help: help}

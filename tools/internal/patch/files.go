@@ -201,7 +201,7 @@ func (f *files) node(at place, p string) *node {
 }
 
 // changes lists what to do: first what goes, then what is written. A link that
-// became a file goes first, lest the file be written through it.
+// became a file goes first, so that the file is not written through it.
 func (f *files) changes() []Change {
 	var removed, written []Change
 	for _, name := range f.order {

@@ -1,35 +1,44 @@
 package patch
 
-// A finder seeks the places of one section's chunks in a text. The cursor moves
-// forward only. What each pass needs is built when it is first tried.
+import (
+	"slices"
+	"sort"
+)
+
+// A finder looks in a text for the lines of one section's chunks. What each pass needs
+// is built when it is first tried.
 type finder struct {
 	text   *text
-	sought []string // every line that will be sought
-	depth  int      // the longest stretch of them, in lines
+	wanted []string // every line that will be looked for
 	cursor int      // the first line that is searched
+	want   int      // of several places the one nearest to this line is meant: 0, the first
+	work   int      // lines that have been compared, see maxWork
 	passes [passes]*sieve
 }
+
+// maxWork bounds the lines that are compared for one section. Only a patch of very many
+// chunks whose lines the file repeats very often needs more: all others compare a line
+// of the file a few times at most.
+const maxWork = 1 << 28
 
 // A hit is a place that was found.
 type hit struct {
 	line  int  // first line, from 0
-	n     int  // lines, perhaps fewer than were sought
+	n     int  // lines, perhaps fewer than were asked for
 	count int  // places from the cursor on, in the same pass
 	pass  pass // the pass that found it
 }
 
 // newFinder makes a finder for the chunks of a section.
 func newFinder(t *text, chunks []Chunk) *finder {
-	f := &finder{text: t, depth: 1}
+	f := &finder{text: t}
 	for i := range chunks {
-		old := chunks[i].old()
-		f.sought = append(append(f.sought, chunks[i].Headers...), old...)
-		f.depth = max(f.depth, len(old))
+		f.wanted = append(append(f.wanted, chunks[i].Headers...), chunks[i].old()...)
 	}
 	return f
 }
 
-// find seeks the lines of old from the cursor on; with atEnd only the last lines
+// find looks for the lines of old from the cursor on; with atEnd only the last lines
 // of the text will do. When no pass finds them all it does without empty lines at
 // their end. It is called for lines that newFinder was told of.
 func (f *finder) find(old []string, atEnd bool) (best hit, ok bool) {
@@ -51,49 +60,66 @@ func (f *finder) find(old []string, atEnd bool) (best hit, ok bool) {
 
 // try finds the longest beginning of old in one pass.
 func (f *finder) try(p pass, old []string, atEnd bool) hit {
-	s := f.sieve(p)
+	if f.passes[p] == nil {
+		f.passes[p] = newSieve(p, f.wanted)
+		f.passes[p].read(f.text)
+	}
+	s := f.passes[p]
 	words := make([]uint32, len(old))
 	for i, line := range old {
 		words[i] = s.number([]byte(line))
 	}
 	if atEnd {
-		n := f.atEnd(s, words)
+		_, n := f.match(s, words, max(f.text.lines()-len(old), f.cursor))
 		return hit{line: f.text.lines() - n, n: n, count: 1, pass: p}
 	}
-	if s.index == nil {
-		s.index = newIndex(s.words(f.text, 0), f.depth)
-	}
-	s.index.advance(f.cursor)
-	n, line, count := s.index.prefix(words)
-	return hit{line: line, n: n, count: count, pass: p}
+	h, _ := f.match(s, words, f.cursor)
+	return h
 }
 
-// sieve is the sieve of pass p, perhaps without its index.
-func (f *finder) sieve(p pass) *sieve {
-	if f.passes[p] == nil {
-		f.passes[p] = newSieve(p, f.sought)
+// match finds the longest beginning of wanted that stands in the text from a line on.
+// atEnd is how many lines of the longest beginning stand at the end of the text. (This
+// is the algorithm of Knuth, Morris and Pratt, which goes on from each line that could
+// be the first to the next of these.)
+func (f *finder) match(s *sieve, wanted []uint32, from int) (h hit, atEnd int) {
+	h.pass = s.pass
+	first := s.where[wanted[0]]
+	back := borders(wanted)
+	for i, have := sort.SearchInts(s.lines, from), 0; i < len(s.words) && f.work < maxWork; i++ {
+		if have == 0 {
+			next, _ := slices.BinarySearch(first, i)
+			if first = first[next:]; len(first) == 0 {
+				break
+			}
+			i = first[0]
+		}
+		f.work++
+		w := s.words[i]
+		for have > 0 && (have == len(wanted) || wanted[have] != w) {
+			have = back[have]
+		}
+		if wanted[have] == w {
+			have++
+		}
+		if have > h.n {
+			h.n, h.count = have, 0
+		}
+		if have == h.n && have > 0 {
+			h.add(s.lines[i-have+1], f.want)
+		}
+		if i == len(s.words)-1 {
+			atEnd = have
+		}
 	}
-	return f.passes[p]
+	return h, atEnd
 }
 
-// atEnd is how many words of the longest beginning of sought stand at the end of
-// the text, behind the cursor (the matcher of Knuth, Morris and Pratt).
-func (f *finder) atEnd(s *sieve, sought []uint32) int {
-	from := max(f.text.lines()-len(sought), f.cursor)
-	if from > f.text.lines() {
-		return 0
+// add counts a place, and takes it when it is the first or the nearest to the line that is meant.
+func (h *hit) add(line, want int) {
+	if h.count == 0 || max(line-want, want-line) < max(h.line-want, want-h.line) {
+		h.line = line
 	}
-	back := borders(sought)
-	n := 0
-	for _, w := range s.words(f.text, from) {
-		for n > 0 && (n == len(sought) || sought[n] != w || w == stranger) {
-			n = back[n]
-		}
-		if w != stranger && sought[n] == w {
-			n++
-		}
-	}
-	return n
+	h.count++
 }
 
 // borders gives for each length the longest shorter beginning of words that is

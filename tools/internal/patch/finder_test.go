@@ -2,6 +2,7 @@ package patch
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -59,18 +60,18 @@ func FuzzFind(f *testing.F) {
 		content := strings.Join(append(spell(file), ""), "\n")
 		txt, _ := splitLines([]byte(content))
 		stretches := [][]string{spell(first), spell(second)}
-		fd := finder{text: txt, sought: slices.Concat(stretches...), depth: max(len(first), len(second))}
+		fd := finder{text: txt, wanted: slices.Concat(stretches...)}
 		for _, old := range stretches {
 			if len(old) == 0 {
 				continue
 			}
-			fd.cursor = max(fd.cursor, min(max(cursor, 0), txt.lines()))
+			fd.cursor = min(max(cursor, 0), txt.lines())
 			want, wantOK := naive(txt, old, fd.cursor, atEnd)
 			got, ok := fd.find(old, atEnd)
 			if ok != wantOK || ok && got != want {
 				t.Fatalf("%q in %q from %d, at end %v: got %+v %v, want %+v %v", old, content, fd.cursor, atEnd, got, ok, want, wantOK)
 			}
-			fd.cursor = got.line + got.n
+			cursor = got.line / 2 // back again, too
 		}
 	})
 }
@@ -114,5 +115,20 @@ func TestSplitLines(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", data, got, want)
 		}
+	}
+}
+
+// TestTooRepetitive: the work for one section is bounded, and the refusal says what to do.
+func TestTooRepetitive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares 268 million lines")
+	}
+	p, err := Parse("*** Begin Patch\n*** Update File: f\n" + strings.Repeat("@@\n a\n a\n+c\n", 1500) + "*** End Patch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Plan(single(strings.Repeat("a\n", 300_000)))
+	if !errors.Is(err, ErrTooRepetitive) {
+		t.Errorf("got %v, want %v", err, ErrTooRepetitive)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
-// shownLines is how many of the lines sought a refusal shows.
+// shownLines is how many of the wanted lines a refusal shows.
 const shownLines = 20
 
 // halfAlike is the likeness from which on a line is worth showing.
@@ -21,7 +21,7 @@ type MatchError struct {
 	Path     string
 	Line     int      // of the chunk, in the patch
 	Header   string   // the header that was not found, "" for the lines
-	Expected []string // the lines sought, those that tell most
+	Expected []string // the wanted lines, those that tell most
 	At       int      // where the most similar lines of the file begin, from 1
 	Closest  []string // these lines, as they are shown; nil when nothing is alike
 	Advice   string   // what to do
@@ -34,7 +34,7 @@ func (e *MatchError) Error() string {
 	return fmt.Sprintf("Failed to find expected lines in %s (patch line %d).", e.Path, e.Line)
 }
 
-// Hint shows what was sought, what comes closest, and says what to do.
+// Hint shows what was wanted, what comes closest, and says what to do.
 func (e *MatchError) Hint() string {
 	var b strings.Builder
 	b.WriteString("Expected:\n")
@@ -88,7 +88,7 @@ func (u *updater) advice(c *Chunk, header string, old []string) string {
 
 // elsewhere seeks lines from a line on that the finder has passed.
 func (u *updater) elsewhere(old []string, from int) (hit, bool) {
-	f := finder{text: u.text, sought: old, depth: len(old), cursor: from}
+	f := finder{text: u.text, wanted: old, cursor: from}
 	return f.find(old, false)
 }
 
@@ -98,7 +98,7 @@ func (u *updater) window(old []string) []string {
 	if len(old) <= shownLines {
 		return old
 	}
-	f := finder{text: u.text, sought: old, depth: len(old)}
+	f := finder{text: u.text, wanted: old}
 	from := 0
 	if h := f.try(asASCII, old, false); h.n >= shownLines && h.n < len(old) {
 		from = min(h.n-3, len(old)-shownLines)
@@ -106,11 +106,11 @@ func (u *updater) window(old []string) []string {
 	return old[from : from+shownLines]
 }
 
-// closest finds the stretch of the file that is most like the lines sought: most
+// closest finds the stretch of the file that is most like the wanted lines: most
 // lines equal in the last pass, then most alike in characters. n is 0 when not
 // even one line is half alike. It takes shownLines looks at each line at most.
-func (u *updater) closest(sought []string) (at, n int) {
-	c := newComparer(u.text, sought)
+func (u *updater) closest(wanted []string) (at, n int) {
+	c := newComparer(u.text, wanted)
 	most := c.mostEqual()
 	best := -1.0
 	for i := range c.places() {
@@ -124,21 +124,24 @@ func (u *updater) closest(sought []string) (at, n int) {
 	return at, n
 }
 
-// A comparer holds sought lines against any stretch of a text.
+// A comparer holds wanted lines against any stretch of a text.
 type comparer struct {
 	text   *text
 	words  []uint32 // the text in the last pass
-	sought []uint32 // the lines sought, likewise
+	wanted []uint32 // the wanted lines, likewise
 	lines  []*alike.Line
 	n      int // lines in a stretch
 }
 
-func newComparer(t *text, sought []string) *comparer {
-	s := newSieve(asASCII, sought)
-	c := &comparer{text: t, words: s.words(t, 0), n: min(len(sought), t.lines())}
-	for _, line := range sought[:c.n] {
+func newComparer(t *text, wanted []string) *comparer {
+	s := newSieve(asASCII, wanted)
+	c := &comparer{text: t, words: make([]uint32, t.lines()), n: min(len(wanted), t.lines())}
+	for i := range c.words {
+		c.words[i] = s.number(t.line(i))
+	}
+	for _, line := range wanted[:c.n] {
 		form := asASCII.normal([]byte(line), nil)
-		c.sought = append(c.sought, s.number(form))
+		c.wanted = append(c.wanted, s.number(form))
 		c.lines = append(c.lines, alike.New(string(form)))
 	}
 	return c
@@ -149,7 +152,7 @@ func (c *comparer) places() int { return c.text.lines() - c.n + 1 }
 
 // equal counts the lines of the stretch at line i that are equal.
 func (c *comparer) equal(i int) (n int) {
-	for j, w := range c.sought {
+	for j, w := range c.wanted {
 		if c.words[i+j] == w {
 			n++
 		}
@@ -171,7 +174,7 @@ func (c *comparer) likeness(i int) (sum float64, half bool) {
 	for j, line := range c.lines {
 		l := line.Likeness(asASCII.normal(c.text.line(i+j), scratch[:]), halfAlike)
 		sum += l
-		half = half || l >= halfAlike || c.words[i+j] == c.sought[j] && len(c.text.line(i+j)) > 0
+		half = half || l >= halfAlike || c.words[i+j] == c.wanted[j] && len(c.text.line(i+j)) > 0
 	}
 	return sum, half
 }

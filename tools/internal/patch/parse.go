@@ -33,7 +33,7 @@ func Parse(text string) (*Patch, error) {
 	}
 	last := len(lines) - 1
 	if strings.TrimSpace(lines[last]) != endPatch {
-		return nil, noEnd()
+		return nil, errNoEnd
 	}
 	p := parser{lines: lines[:last], at: 1}
 	if err := p.environment(); err != nil {
@@ -43,7 +43,7 @@ func Parse(text string) (*Patch, error) {
 		return nil, err
 	}
 	if len(p.patch.Sections) == 0 {
-		return nil, noSection()
+		return nil, errNoSection
 	}
 	return &p.patch, nil
 }

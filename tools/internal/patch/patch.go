@@ -9,11 +9,6 @@
 // said. Its text is one sentence; what helps to go on is in its Hint.
 package patch
 
-import (
-	"slices"
-	"strings"
-)
-
 // A Patch is a list of changes to files, in the order in which they act.
 type Patch struct {
 	Sections []Section
@@ -39,7 +34,7 @@ type Section struct {
 	NoEnd   bool     // Add: the last of them has none
 	Chunks  []Chunk  // Update: in file order; empty only for a pure rename. Delete: what the file must hold
 	Fresh   bool     // Add, MoveTo: nothing may be there yet
-	Mode    *bool    // whether the file shall be executable; nil: as it is
+	Mode    *bool    // whether the file is made executable; nil: as it is
 }
 
 // A Chunk is one change within a file.
@@ -94,54 +89,4 @@ func (p *Patch) Paths() []string {
 		}
 	}
 	return paths
-}
-
-// Format returns the patch as text; Parse gives back the same Patch, but for
-// the line numbers.
-func (p *Patch) Format() string {
-	var b strings.Builder
-	line := func(parts ...string) {
-		n := len(parts) - 1
-		if strings.HasSuffix(parts[n], "\r") {
-			parts = append(slices.Clone(parts), "\r") // Parse takes one away
-		}
-		for _, s := range parts {
-			b.WriteString(s)
-		}
-		b.WriteByte('\n')
-	}
-	line(beginPatch)
-	for i := range p.Sections {
-		p.Sections[i].format(line)
-	}
-	line(endPatch)
-	return b.String()
-}
-
-func (s *Section) format(line func(...string)) {
-	line([...]string{Add: addFile, Delete: deleteFile, Update: updateFile}[s.Kind], s.Path)
-	for _, text := range s.Content {
-		line("+", text)
-	}
-	if s.MoveTo != "" {
-		line(moveTo, s.MoveTo)
-	}
-	for i := range s.Chunks {
-		s.Chunks[i].format(line)
-	}
-}
-
-func (c *Chunk) format(line func(...string)) {
-	if len(c.Headers) == 0 {
-		line("@@")
-	}
-	for _, text := range c.Headers {
-		line("@@ ", text)
-	}
-	for _, l := range c.Lines {
-		line(string(l.Op), l.Text)
-	}
-	if c.EndOfFile {
-		line(endOfFile)
-	}
 }

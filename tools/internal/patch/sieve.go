@@ -2,20 +2,26 @@ package patch
 
 import "encoding/binary"
 
-// A sieve is a text as one pass sees it: which of its lines are sought at all.
+// A sieve is a text as one pass sees it: which of its lines are looked for at all.
 type sieve struct {
 	pass    pass
-	numbers map[string]uint32 // of the normal forms of the lines sought, from 1
+	numbers map[string]uint32 // of the normal forms of the lines looked for, from 1
 	maybe   [1 << 10]uint64   // a bit for each sketch of a form: most lines end here
-	index   *index            // built when it is first needed
 	scratch []byte
+
+	words []uint32 // the text: the numbers of its lines, other for a run of those that nothing looks for
+	lines []int    // the line that each word stands for, the first of a run
+	where [][]int  // by number: its places in words
 }
 
-func newSieve(p pass, sought []string) *sieve {
-	s := &sieve{pass: p, numbers: make(map[string]uint32, len(sought))}
-	for _, line := range sought {
+// other stands for lines that nothing looks for.
+const other = 0
+
+func newSieve(p pass, wanted []string) *sieve {
+	s := &sieve{pass: p, numbers: make(map[string]uint32, len(wanted)), scratch: make([]byte, 0, 256)}
+	for _, line := range wanted {
 		form := p.normal([]byte(line), nil)
-		if s.numbers[string(form)] == stranger {
+		if s.numbers[string(form)] == other {
 			s.numbers[string(form)] = uint32(len(s.numbers) + 1)
 			word, bit := sketch(form)
 			s.maybe[word] |= bit
@@ -24,23 +30,29 @@ func newSieve(p pass, sought []string) *sieve {
 	return s
 }
 
-// number is the number of a line, 0 when it is not sought.
+// read numbers the lines of a text.
+func (s *sieve) read(t *text) {
+	s.where = make([][]int, len(s.numbers)+1)
+	for line := range t.lines() {
+		w := s.number(t.line(line))
+		n := len(s.words)
+		if w == other && n > 0 && s.words[n-1] == other {
+			continue
+		}
+		s.words, s.lines = append(s.words, w), append(s.lines, line)
+		if w != other {
+			s.where[w] = append(s.where[w], n)
+		}
+	}
+}
+
+// number is the number of a line, other when nothing looks for it.
 func (s *sieve) number(line []byte) uint32 {
 	form := s.pass.normal(line, s.scratch)
 	if word, bit := sketch(form); s.maybe[word]&bit == 0 {
-		return stranger
+		return other
 	}
 	return s.numbers[string(form)]
-}
-
-// words numbers the lines of a text from line `from` on.
-func (s *sieve) words(t *text, from int) []uint32 {
-	s.scratch = make([]byte, 0, 256)
-	words := make([]uint32, t.lines()-from)
-	for i := range words {
-		words[i] = s.number(t.line(from + i))
-	}
-	return words
 }
 
 // sketch is a cheap hash of a line, as the place of a bit: of its length, its

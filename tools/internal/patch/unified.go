@@ -42,7 +42,7 @@ func parseUnified(text string) (*Patch, error) {
 		case strings.HasPrefix(p.lines[p.at], "diff --git "):
 			err = p.gitFile()
 		case p.header(p.at):
-			err = p.plainFile()
+			err = p.file(change{line: p.at + 1})
 		case hunkHeader().MatchString(p.lines[p.at]):
 			err = invalidHunk(p.at+1, "the hunk has no file.", "Lines '--- a/{path}' and '+++ b/{path}' stand before the hunks of a file.")
 		default:
@@ -53,7 +53,7 @@ func parseUnified(text string) (*Patch, error) {
 		}
 	}
 	if len(p.patch.Sections) == 0 {
-		return nil, noSection()
+		return nil, errNoSection
 	}
 	return &p.patch, nil
 }
@@ -113,9 +113,6 @@ func extended(line string) (key, value string) {
 	}
 	return "", ""
 }
-
-// plainFile reads one file of a diff that says nothing before --- and +++.
-func (p *unified) plainFile() error { return p.file(change{line: p.at + 1}) }
 
 // file reads --- and +++, if they are there, and the hunks.
 func (p *unified) file(c change) error {
@@ -353,7 +350,7 @@ func unquoteName(s string) string {
 	})
 }
 
-// withExecute is a mode with the right to execute for whoever may read, or without it.
+// withExecute is a mode with the right to execute for all that may read, or without it.
 func withExecute(mode fs.FileMode, executable bool) fs.FileMode {
 	if executable {
 		return mode | mode&0o444>>2

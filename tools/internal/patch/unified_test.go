@@ -51,6 +51,8 @@ func TestUnified(t *testing.T) {
 		"no end of file":            {map[string]string{"f": "a\nb\n"}, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file\n", map[string]string{"f": "a\nb"}, ""},
 		"still no end of file":      {map[string]string{"f": "a\nb"}, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+A\n b\n\\ No newline at end of file\n", map[string]string{"f": "A\nb"}, ""},
 		"the nearest of many":       {map[string]string{"f": strings.Repeat("x\na\ny\n", 5)}, "--- a/f\n+++ b/f\n@@ -8 +8 @@\n-a\n+B\n", map[string]string{"f": strings.Repeat("x\na\ny\n", 2) + "x\nB\ny\n" + strings.Repeat("x\na\ny\n", 2)}, ""},
+		"the nearest, above":        {map[string]string{"f": strings.Repeat("x\na\ny\n", 5)}, "--- a/f\n+++ b/f\n@@ -6 +6 @@\n-a\n+B\n", map[string]string{"f": "x\na\ny\nx\nB\ny\n" + strings.Repeat("x\na\ny\n", 3)}, ""},
+		"lines are gone above":      {map[string]string{"f": "q\nz\nw\n" + strings.Repeat("z\n", 20)}, "--- a/f\n+++ b/f\n@@ -15 +15 @@\n-q\n+Q\n@@ -17 +17 @@\n-w\n+W\n", map[string]string{"f": "Q\nz\nW\n" + strings.Repeat("z\n", 20)}, ""},
 		"without context":           {map[string]string{"f": abc}, "--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+x\n@@ -3,0 +5 @@\n+z\n", map[string]string{"f": "a\nx\nb\nc\nz\n"}, ""},
 		"lines that look like --- ": {map[string]string{"f": "a\n-- x\nb\n"}, "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n--- x\n+++ y\n b\n", map[string]string{"f": "a\n++ y\nb\n"}, ""},
 		"mail":                      {map[string]string{"f": abc}, "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -2 +2 @@\n-b\n+B\n-- \n2.40.0\n\n", map[string]string{"f": "a\nB\nc\n"}, ""},

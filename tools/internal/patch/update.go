@@ -58,49 +58,23 @@ func (u *updater) place(c *Chunk) error {
 		u.insert(c)
 		return nil
 	}
+	if c.Unified { // it stood there, and moves with the chunks before it
+		f.want = c.Hint - 1 + u.shift
+	}
 	h, ok := f.find(old, c.EndOfFile)
+	if f.work >= maxWork {
+		return &PathError{Path: u.section.Path, Err: ErrTooRepetitive}
+	}
 	if !ok {
 		return u.refuse(c, "", old)
 	}
 	if c.Unified {
-		h = u.nearest(c, old, h)
+		u.shift = h.line - (c.Hint - 1)
 	}
 	u.splices = append(u.splices, splice{at: h.line, old: h.n, chunk: c})
 	u.note(c, h)
 	f.cursor = h.line + h.n
 	return nil
-}
-
-// nearest is the hit, of those like the first, that is nearest to the line where
-// the chunk stood, which moves with the chunks before it.
-func (u *updater) nearest(c *Chunk, old []string, first hit) hit {
-	f, from, want := u.finder, u.finder.cursor, c.Hint-1+u.shift
-	defer func() { f.cursor = from }()
-	like := func(at int) (hit, bool) {
-		f.cursor = at
-		h, ok := f.find(old, false)
-		return h, ok && h.pass == first.pass && h.n == first.n
-	}
-	best := first
-	if want > first.line {
-		after, ok := like(want)
-		for reach := 1; ; reach *= 2 { // back to where one stands before it
-			before, found := like(max(first.line, want-reach))
-			for found && before.line < want {
-				best = before
-				before, found = like(best.line + 1)
-			}
-			if best.line > first.line || want-reach <= first.line || ok && reach > after.line-want {
-				break
-			}
-		}
-		if ok && after.line-want < want-best.line {
-			best = after
-		}
-	}
-	best.count = first.count
-	u.shift = best.line - (c.Hint - 1)
-	return best
 }
 
 // insert places a chunk that only adds: behind its last header, or else at the end.

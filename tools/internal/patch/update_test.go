@@ -84,7 +84,7 @@ func TestMatchErrors(t *testing.T) {
 			"Expected:\naa bc\ncc de\nClosest lines in the file:\nL4: aa bc\nL5: cc dx\n" + read},
 		{"nothing is alike", "one\n", updateF("-xyz"), "Failed to find expected lines in f (patch line 3).", "Expected:\nxyz\n" + read},
 		{"empty file", "", updateF("@@", "-xyz"), "Failed to find expected lines in f (patch line 3).", "Expected:\nxyz\n" + read},
-		{"fewer lines than sought", "one\n", updateF("@@", "-one", "-two"), "Failed to find expected lines in f (patch line 3).",
+		{"fewer lines than wanted", "one\n", updateF("@@", "-one", "-two"), "Failed to find expected lines in f (patch line 3).",
 			"Expected:\none\ntwo\nClosest lines in the file:\nL1: one\n" + read},
 		{"above", "a\nb\n", updateF("@@", "-b", "+c", "@@", "-a", "+d"), "Failed to find expected lines in f (patch line 6).",
 			"Expected:\na\nClosest lines in the file:\nL1: a\nThey are at line 1, above an earlier chunk; put chunks in file order."},
@@ -112,9 +112,9 @@ func TestMatchErrors(t *testing.T) {
 // Of many lines those are shown where the file departs from them.
 func TestMatchErrorShowsTheDifference(t *testing.T) {
 	lines := source(100)
-	sought := append([]string{}, lines[10:60]...)
-	sought[40] = "something else"
-	_, _, err := plan(strings.Join(lines, "\n"), updateF("-"+strings.Join(sought, "\n-")))
+	wanted := append([]string{}, lines[10:60]...)
+	wanted[40] = "something else"
+	_, _, err := plan(strings.Join(lines, "\n"), updateF("-"+strings.Join(wanted, "\n-")))
 	var match *MatchError
 	if !errors.As(err, &match) {
 		t.Fatal(err)

@@ -28,11 +28,11 @@ type ListQuery struct {
 // Errors are *[PastEndError], the context's, and those of reading dir itself; a
 // directory below it that cannot be read is shown and not entered.
 func List(ctx context.Context, dir Dir, q ListQuery) (string, error) {
-	setDefault(&q.Path, ".")
-	setDefault(&q.Given, q.Path)
-	setDefault(&q.Offset, 1)
-	setDefault(&q.Limit, 50)
-	setDefault(&q.Depth, 2)
+	q.Path = cmp.Or(q.Path, ".")
+	q.Given = cmp.Or(q.Given, q.Path)
+	q.Offset = cmp.Or(q.Offset, 1)
+	q.Limit = cmp.Or(q.Limit, 50)
+	q.Depth = cmp.Or(q.Depth, 2)
 	l := lister{ctx: ctx, query: &q, end: q.Offset + q.Limit - 1}
 	l.most = max(maxCounted, l.end)
 	l.inGit = slices.Contains(strings.Split(q.Path, "/"), ".git")

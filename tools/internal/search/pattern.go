@@ -203,7 +203,7 @@ func unicodeWords(text string) string {
 }
 
 // wordEscape returns what stands for a backslash and c. The underscore comes
-// first lest a following `-z` make a range of it.
+// first so that a following `-z` does not make a range of it.
 func wordEscape(c byte, inClass bool) string {
 	switch {
 	case c == 'w' && inClass:

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"time"
@@ -41,20 +42,13 @@ type Query struct {
 }
 
 func (q Query) withDefaults() Query {
-	setDefault(&q.Path, ".")
-	setDefault(&q.Mode, Files)
-	setDefault(&q.Limit, 100)
-	setDefault(&q.Offset, 1)
-	setDefault(&q.Timeout, DefaultTimeout)
-	setDefault(&q.Workers, runtime.GOMAXPROCS(0))
+	q.Path = cmp.Or(q.Path, ".")
+	q.Mode = cmp.Or(q.Mode, Files)
+	q.Limit = cmp.Or(q.Limit, 100)
+	q.Offset = cmp.Or(q.Offset, 1)
+	q.Timeout = cmp.Or(q.Timeout, DefaultTimeout)
+	q.Workers = cmp.Or(q.Workers, runtime.GOMAXPROCS(0))
 	return q
-}
-
-func setDefault[T comparable](field *T, def T) {
-	var zero T
-	if *field == zero {
-		*field = def
-	}
 }
 
 // unit is what Limit and Offset count.

@@ -34,7 +34,7 @@ func places(skill, run string) map[string]string {
 
 // cwd finds the directory that a command runs in; skill and run are the staged
 // skill and the directory of this run.
-func (s *Session) cwd(w *workspace, skill, run, cwd string) (string, error) {
+func (s *Session) cwd(w *runWorkspace, skill, run, cwd string) (string, error) {
 	p := strings.ReplaceAll(strings.TrimSpace(cwd), `\`, "/")
 	name, rest, variable := cutVariable(p)
 	switch {
@@ -73,7 +73,7 @@ func reach(base, skill string) []string {
 }
 
 // absoluteDir takes a real path, or one from the top of the run workspace.
-func (s *Session) absoluteDir(w *workspace, cwd, p string) (string, error) {
+func (s *Session) absoluteDir(w *runWorkspace, cwd, p string) (string, error) {
 	if path.Clean(p) == "/" {
 		return w.dir.Root(), nil
 	}
@@ -111,7 +111,7 @@ func outsideError(what string) error {
 
 // runDir finds a directory of the run workspace, whose real place must lie in one
 // of the given ones. What is missing below work and out is made.
-func (w *workspace) runDir(cwd, p string, within []string) (string, error) {
+func (w *runWorkspace) runDir(cwd, p string, within []string) (string, error) {
 	at, err := w.dir.Resolve(p)
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, sandbox.ErrEscapes) {
 		return "", errorf(ErrNotFound, "working directory not found: %s", cwd)

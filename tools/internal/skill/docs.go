@@ -6,10 +6,10 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/skillrepo"
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // A selection is the docs of one skill that a session wants to see.
@@ -24,8 +24,17 @@ func isDoc(file string) bool {
 	return (ext == ".md" || ext == ".txt") && !strings.EqualFold(path.Base(file), "SKILL.md")
 }
 
-func docsOf(files []skillrepo.File) []skillrepo.File {
-	return slices.DeleteFunc(slices.Clone(files), func(f skillrepo.File) bool { return !isDoc(f.Path) })
+// docs finds a skill and its docs, in byte order.
+func (e *Engine) docs(ctx context.Context, name string) (*skillrepo.Skill, []skillrepo.File, error) {
+	sk, err := e.find(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := sk.Files(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return sk, slices.DeleteFunc(list.Files, func(f skillrepo.File) bool { return !isDoc(f.Path) }), nil
 }
 
 // paths are the selected docs that exist.
@@ -64,19 +73,12 @@ func sortOut(names []string, docs []skillrepo.File) (known, missing []string) {
 
 // Docs lists the docs of a skill in byte order.
 func (s *Session) Docs(ctx context.Context, name string) ([]string, error) {
-	sk, err := s.engine.find(ctx, name)
-	if err != nil {
-		return nil, err
+	_, docs, err := s.engine.docs(ctx, name)
+	paths := []string{}
+	for _, f := range docs {
+		paths = append(paths, f.Path)
 	}
-	list, err := sk.Files(ctx)
-	if err != nil {
-		return nil, err
-	}
-	docs := []string{}
-	for _, f := range docsOf(list.Files) {
-		docs = append(docs, f.Path)
-	}
-	return docs, nil
+	return paths, err
 }
 
 // Load opens a skill and returns its rendering, followed by the selected docs, in
@@ -90,11 +92,10 @@ func (s *Session) Load(ctx context.Context, name string, names []string, all boo
 	if err != nil {
 		return "", err
 	}
-	list, err := sk.Files(ctx)
+	_, docs, err := s.engine.docs(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	docs := docsOf(list.Files)
 	known, missing := sortOut(names, docs)
 	s.mu.Lock()
 	switch {
@@ -118,7 +119,7 @@ func fit(sk *skillrepo.Skill, text string, docs []skillrepo.File, note string, b
 	room := budget - len(note)
 	if len(text) > room {
 		tail := fmt.Sprintf("\n[cut at %d bytes; the whole text is %s]", budget, skillrepo.EncodeURI(sk.Name+"/"+sk.SkillFile()))
-		return clipTo(text, max(0, room-len(tail))) + tail + note
+		return outcut.Prefix(text, max(0, room-len(tail))) + tail + note
 	}
 	parts := docBlocks(sk, docs)
 	if whole := text + joinBlocks(parts); len(whole) <= room {
@@ -132,7 +133,7 @@ func fit(sk *skillrepo.Skill, text string, docs []skillrepo.File, note string, b
 		return fmt.Sprintf("\n\nDocs cut at %d bytes: %s", budget, strings.Join(names, ", "))
 	}
 	if len(tail(cut)) > room-len(text) { // so many names do not fit themselves
-		return text + clipTo(tail(cut), room-len(text)) + note
+		return text + outcut.Prefix(tail(cut), room-len(text)) + note
 	}
 	for i, part := range parts {
 		if len(text)+2+len(part)+len(tail(cut[i:])) > room {
@@ -150,7 +151,7 @@ func clipDoc(sk *skillrepo.Skill, doc skillrepo.File, block string, room int) st
 	if least := len(openTag(sk.Name, doc.Path)) + len(closing) + 200; room-2 < least {
 		return ""
 	}
-	return "\n\n" + clipTo(strings.TrimSuffix(block, closing), room-2-len(closing)) + closing
+	return "\n\n" + outcut.Prefix(strings.TrimSuffix(block, closing), room-2-len(closing)) + closing
 }
 
 func joinBlocks(parts []string) string {
@@ -184,18 +185,6 @@ func openTag(skill, file string) string {
 	return fmt.Sprintf("<skill_resource skill=\"%s\" path=\"%s\">", Escape(skill), Escape(file))
 }
 
-// clipTo cuts text to at most n bytes, at a character.
-func clipTo(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	n = max(n, 0)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
 // A Selected is the answer to a change of the selection.
 type Selected struct {
 	Skill          string   `json:"skill" doc:"The skill, as it was given."`
@@ -218,17 +207,12 @@ func (s *Session) Select(ctx context.Context, name string, names []string, all b
 	given := mode
 	mode = strings.ToLower(strings.TrimSpace(mode))
 	if !slices.Contains(SelectModes, mode) {
-		return out, errorf(ErrBadInput, "mode must be one of %s, not %q", strings.Join(SelectModes, ", "), clipTo(given, 100))
+		return out, errorf(ErrBadInput, "mode must be one of %s, not %q", strings.Join(SelectModes, ", "), outcut.Prefix(given, 100))
 	}
-	sk, err := s.engine.find(ctx, name)
+	sk, docs, err := s.engine.docs(ctx, name)
 	if err != nil {
 		return out, err
 	}
-	list, err := sk.Files(ctx)
-	if err != nil {
-		return out, err
-	}
-	docs := docsOf(list.Files)
 	known, missing := sortOut(names, docs)
 	if len(names) > 0 && len(known) == 0 && !all && mode != "clear" {
 		return out, &Error{Kind: ErrNotFound, Msg: "docs not found: " + strings.Join(missing, ", "), Way: "skill_list_docs names the docs of a skill."}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -52,7 +54,7 @@ type Session struct {
 	mu     sync.Mutex
 	active map[string]*activation
 	docs   map[string]selection
-	work   *workspace
+	work   *runWorkspace
 }
 
 // NewSession begins a session whose commands run in shell. One that is stateless
@@ -162,4 +164,32 @@ func (s *Session) page(sk *skillrepo.Skill, files []skillrepo.File, body string,
 		p.Files = append(p.Files, f.Path)
 	}
 	return p
+}
+
+// What kind of failure an *Error is.
+var (
+	ErrBadInput    = errors.New("not usable as an argument")
+	ErrNotFound    = errors.New("not there")
+	ErrOutside     = errors.New("outside what may be reached")
+	ErrDenied      = errors.New("not permitted")
+	ErrUnsupported = errors.New("of an unsupported type")
+	ErrTooBig      = errors.New("too large")
+	ErrUnavailable = errors.New("not available here")
+)
+
+// An Error is a failure, worded for the API.
+type Error struct {
+	Kind error // one of the errors above
+	Msg  string
+	Way  string // what to try next, or ""
+}
+
+func (e *Error) Error() string { return e.Msg }
+func (e *Error) Unwrap() error { return e.Kind }
+
+// Hint says what to try next.
+func (e *Error) Hint() string { return e.Way }
+
+func errorf(kind error, format string, args ...any) *Error {
+	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
 }

@@ -13,13 +13,13 @@ import (
 
 // A guard is the hooks of one activated skill. They stay as they were activated,
 // whatever becomes of the skill on disk: a command that edits or deletes the
-// skill must not be rid of them. A nil *guard has no hooks.
+// skill must not escape them. A nil *guard has no hooks.
 type guard struct {
-	hooks []skillrepo.HookGroup
-	page  *Page  // where they run: the skill's own directory, or a copy of it
-	copy  string // in the run workspace, "" when they run in the skill's own directory
-	state string // of what the hooks depend on when they were activated
-	told  bool   // that the skill has changed since; guarded by the session's mutex
+	hooks     []skillrepo.HookGroup
+	page      *Page  // where they run: the skill's own directory, or a copy of it
+	copy      string // in the run workspace, "" when they run in the skill's own directory
+	state     string // of what the hooks depend on when they were activated
+	announced bool   // that the skill has changed since; guarded by the session's mutex
 }
 
 // newGuard registers the hooks of a skill that is being activated, nil without any.
@@ -125,17 +125,17 @@ func stateOf(sk *skillrepo.Skill, m *skillrepo.Manifest, exposed bool) string {
 // force is no longer what was activated; "" otherwise.
 func (s *Session) notice(ctx context.Context, g *guard) string {
 	s.mu.Lock()
-	told := g.told
+	announced := g.announced
 	s.mu.Unlock()
-	if told || !s.changed(ctx, g) {
+	if announced || !s.changed(ctx, g) {
 		return ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.told {
+	if g.announced {
 		return ""
 	}
-	g.told = true
+	g.announced = true
 	s.engine.Log.Warn("a skill changed after it was activated; its hooks stay in force as they were", "skill", g.page.Name)
 	return strings.Join([]string{
 		"Skill '" + g.page.Name + "' was changed or removed on disk after it was activated.",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/skillrepo"
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // The events that hooks are told of.
@@ -36,7 +37,7 @@ type Verdict struct {
 	Changed  bool     // hooks changed the arguments
 	Blocked  bool     //
 	Reason   string   // why it is blocked, or what must be allowed; may be empty
-	Ask      bool     // somebody must allow the call
+	Ask      bool     // the user must allow the call
 	Messages []string // for the model, beside the result
 	Mode     string   // the last permission mode that a hook named; it widens nothing
 }
@@ -92,7 +93,7 @@ func (w *Watch) ask(ctx context.Context, event, tool string, output *string, v *
 				continue
 			}
 			for _, h := range group.Hooks {
-				if w.one(ctx, g, h, event, tool, output, v) {
+				if w.run(ctx, g, h, event, tool, output, v) {
 					return
 				}
 			}
@@ -100,8 +101,8 @@ func (w *Watch) ask(ctx context.Context, event, tool string, output *string, v *
 	}
 }
 
-// one runs one hook and reports whether the hooks stop here.
-func (w *Watch) one(ctx context.Context, g *guard, h skillrepo.Hook, event, tool string, output *string, v *Verdict) (stop bool) {
+// run runs one hook and reports whether the hooks stop here.
+func (w *Watch) run(ctx context.Context, g *guard, h skillrepo.Hook, event, tool string, output *string, v *Verdict) (stop bool) {
 	switch h.Type {
 	case "prompt":
 		v.Messages = append(v.Messages, h.Prompt)
@@ -112,7 +113,7 @@ func (w *Watch) one(ctx context.Context, g *guard, h skillrepo.Hook, event, tool
 	}
 	d, err := w.command(ctx, g, h, event, tool, output, v)
 	if err != nil {
-		if event == postToolUse { // the deed is done
+		if event == postToolUse { // the call has been made
 			v.Messages = append(v.Messages, err.Error())
 			return false
 		}
@@ -219,7 +220,7 @@ func (w *Watch) command(ctx context.Context, g *guard, h skillrepo.Hook, event, 
 
 // failure says why a hook did not do its work, "" when it did.
 func failure(r Result, timeout time.Duration) string {
-	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
+	switch stderr := outcut.Prefix(strings.TrimSpace(r.Stderr), maxCommandBytes); {
 	case r.Err != nil:
 		return fmt.Sprintf("Hook could not run: %v", r.Err)
 	case r.TimedOut:

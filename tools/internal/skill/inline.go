@@ -140,7 +140,7 @@ func (c *cutter) span(i, n int) int {
 }
 
 // readParagraph finds the end of the paragraph at i, and where in it the last run
-// of each length of backticks is: so no run is looked for in vain, however many there are.
+// of each length of backticks is: so no search for a run fails, however many there are.
 func (c *cutter) readParagraph(i int) {
 	end := c.lineEnd(i)
 	for end < len(c.body) {

@@ -72,7 +72,7 @@ func (in Input) check() error {
 func (in Input) mode() string { return strings.ToLower(strings.TrimSpace(in.Mode)) }
 
 // stageInputs puts every input into the run workspace, in order.
-func (s *Session) stageInputs(ctx context.Context, w *workspace, inputs []Input) (err error) {
+func (s *Session) stageInputs(ctx context.Context, w *runWorkspace, inputs []Input) (err error) {
 	if len(inputs) == 0 {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (s *Session) stageInputs(ctx context.Context, w *workspace, inputs []Input)
 }
 
 // put copies or links one input and returns how many bytes may still come.
-func (w *workspace) put(ctx context.Context, in Input, src *source, left int64) (int64, error) {
+func (w *runWorkspace) put(ctx context.Context, in Input, src *source, left int64) (int64, error) {
 	to, err := w.destination(in, src)
 	if err != nil {
 		return left, err
@@ -127,7 +127,7 @@ func bare(err error) error {
 	return err
 }
 
-func (s *Session) source(ctx context.Context, w *workspace, from string) (*source, error) {
+func (s *Session) source(ctx context.Context, w *runWorkspace, from string) (*source, error) {
 	scheme, rest, _ := strings.Cut(from, "://")
 	switch scheme {
 	case "artifact":
@@ -240,12 +240,23 @@ func (src *source) walk(fsys *files.FS, top, rel string) error {
 	return nil
 }
 
+// spellings are what a part of a URI may mean: written as it is or percent-encoded.
+func spellings(s string) []string {
+	if decoded, err := url.PathUnescape(s); err == nil && decoded != s {
+		return []string{s, decoded}
+	}
+	return []string{s}
+}
+
 // skillSource is a file or a directory of a known skill.
-func (s *Session) skillSource(ctx context.Context, w *workspace, from, rest string) (*source, error) {
+func (s *Session) skillSource(ctx context.Context, w *runWorkspace, from, rest string) (*source, error) {
 	name, rel, _ := strings.Cut(rest, "/")
-	sk, err := s.engine.find(ctx, name)
-	if decoded, decErr := url.PathUnescape(name); err != nil && decErr == nil && decoded != name {
-		sk, err = s.engine.find(ctx, decoded)
+	var sk *skillrepo.Skill
+	var err error
+	for _, name := range spellings(name) {
+		if sk, err = s.engine.find(ctx, name); err == nil {
+			break
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -254,11 +265,7 @@ func (s *Session) skillSource(ctx context.Context, w *workspace, from, rest stri
 	if err != nil {
 		return nil, err
 	}
-	names := []string{rel}
-	if decoded, err := url.PathUnescape(rel); err == nil && decoded != rel {
-		names = append(names, decoded)
-	}
-	for _, p := range names {
+	for _, p := range spellings(rel) {
 		p = path.Clean(strings.ReplaceAll(p, `\`, "/"))
 		if p == ".." || strings.HasPrefix(p, "../") || path.IsAbs(p) {
 			return nil, errorf(ErrOutside, "%s leads outside the skill", from)
@@ -305,7 +312,7 @@ func (s *Session) skillFiles(sk *skillrepo.Skill, list *skillrepo.Listing, p str
 }
 
 // destination finds where an input goes: below work or out.
-func (w *workspace) destination(in Input, src *source) (string, error) {
+func (w *runWorkspace) destination(in Input, src *source) (string, error) {
 	to := strings.ReplaceAll(strings.TrimSpace(in.To), `\`, "/")
 	if to == "" || path.Clean(to) == "." {
 		to = inputsDir + "/" + src.name
@@ -339,7 +346,7 @@ func (w *workspace) destination(in Input, src *source) (string, error) {
 
 // place copies a source to a place of the run workspace, beside it first. It
 // returns how many bytes may still come.
-func (w *workspace) place(ctx context.Context, src *source, to string, left int64) (int64, error) {
+func (w *runWorkspace) place(ctx context.Context, src *source, to string, left int64) (int64, error) {
 	if err := w.dir.Mkdir(path.Dir(to)); err != nil {
 		return left, err
 	}
@@ -354,7 +361,7 @@ func (w *workspace) place(ctx context.Context, src *source, to string, left int6
 	return left, err
 }
 
-func (w *workspace) fill(ctx context.Context, src *source, tmp string, left int64) (int64, error) {
+func (w *runWorkspace) fill(ctx context.Context, src *source, tmp string, left int64) (int64, error) {
 	if src.tree {
 		for _, d := range append([]string{"."}, src.dirs...) {
 			if err := w.dir.Mkdir(path.Join(tmp, d)); err != nil {

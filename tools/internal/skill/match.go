@@ -105,8 +105,8 @@ func Subject(tool string, input map[string]any) string {
 	case "exec_command":
 		first = input["cmd"]
 	}
-	line := words(first)
-	if args := words(input["args"]); args != "" {
+	line := joinTexts(first)
+	if args := joinTexts(input["args"]); args != "" {
 		line += " " + args
 	}
 	return line
@@ -115,15 +115,15 @@ func Subject(tool string, input map[string]any) string {
 // joined is the first of the values that says anything.
 func joined(values ...any) string {
 	for _, v := range values {
-		if s := words(v); s != "" {
+		if s := joinTexts(v); s != "" {
 			return s
 		}
 	}
 	return ""
 }
 
-// words is a text, or a list's texts joined by blanks.
-func words(v any) string {
+// joinTexts is a text, or a list's texts joined by blanks.
+func joinTexts(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v

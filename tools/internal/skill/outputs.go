@@ -14,6 +14,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // Outputs say which files to report after a run, and what to do with them.
@@ -110,7 +111,7 @@ type found struct {
 // A collector looks for files after a run.
 type collector struct {
 	ctx      context.Context
-	w        *workspace
+	w        *runWorkspace
 	seen     int // entries
 	files    []found
 	known    map[string]bool
@@ -120,7 +121,7 @@ type collector struct {
 	hits     map[string]bool // limits that were met
 }
 
-func newCollector(ctx context.Context, w *workspace) *collector {
+func newCollector(ctx context.Context, w *runWorkspace) *collector {
 	return &collector{ctx: ctx, w: w, known: map[string]bool{}, hits: map[string]bool{}, warned: map[uint64]bool{}, seed: maphash.MakeSeed()}
 }
 
@@ -218,14 +219,14 @@ func (c *collector) warn(format string, args ...any) {
 	}
 	for i, arg := range args {
 		if name, ok := arg.(string); ok && len(name) > maxWarnedName {
-			args[i] = clipTo(name, maxWarnedName) + "…"
+			args[i] = outcut.Prefix(name, maxWarnedName) + "…"
 		}
 	}
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// told are the warnings, the last of them how many are left out.
-func (c *collector) told() []string {
+// warningList is the warnings, the last of them how many are left out.
+func (c *collector) warningList() []string {
 	if more := len(c.warned) - len(c.warnings); more > 0 {
 		return append(c.warnings, fmt.Sprintf("and %d more", more))
 	}
@@ -261,7 +262,7 @@ func (c *collector) describe(f found, limit int64, room int) (out OutputFile, us
 		return out, 0
 	}
 	if len(text) > room || int64(n) < want {
-		text = clipTo(text, room)
+		text = outcut.Prefix(text, room)
 		out.Truncated = true
 		c.hits["max_output"] = true
 	}

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
-	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 // Bounds of one rendering.
@@ -135,7 +139,7 @@ func (p *Page) execute(ctx context.Context, run Runner, script string, q *quota)
 
 // inlineText is what a command printed, or how it failed.
 func inlineText(r Result) string {
-	switch stderr := clip(strings.TrimSpace(r.Stderr)); {
+	switch stderr := outcut.Prefix(strings.TrimSpace(r.Stderr), maxCommandBytes); {
 	case r.Err != nil:
 		return fmt.Sprintf("[sandbox error: %v]", r.Err)
 	case r.TimedOut:
@@ -145,7 +149,7 @@ func inlineText(r Result) string {
 	case r.ExitCode != 0:
 		return fmt.Sprintf("[error: exit code %d]", r.ExitCode)
 	}
-	return strings.TrimSpace(clip(r.Stdout))
+	return strings.TrimSpace(outcut.Prefix(r.Stdout, maxCommandBytes))
 }
 
 // argv starts a shell. The arguments are the shell's, never part of the script.
@@ -217,14 +221,40 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 // Escape makes a name safe within a tag.
 func Escape(name string) string { return escaper.Replace(name) }
 
-// clip cuts text to what a command may say, at a character.
-func clip(s string) string {
-	if len(s) <= maxCommandBytes {
-		return s
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Z_]+|[1-9][0-9]{0,5})\}`) })
+
+// substitute writes text with the variables that a skill may use replaced. Values
+// are not looked at again, and every other ${…} stays as written. It stops when
+// the result is too large to be of use.
+func (p *Page) substitute(b *strings.Builder, text string) {
+	for b.Len() <= maxRendered {
+		at := variable().FindStringSubmatchIndex(text)
+		if at == nil {
+			b.WriteString(text)
+			return
+		}
+		b.WriteString(text[:at[0]])
+		if value, ok := p.value(text[at[2]:at[3]]); ok {
+			b.WriteString(value)
+		} else {
+			b.WriteString(text[at[0]:at[1]])
+		}
+		text = text[at[1]:]
 	}
-	cut := maxCommandBytes
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+}
+
+// value is what a variable stands for.
+func (p *Page) value(name string) (string, bool) {
+	switch name {
+	case "SKILL_DIR", "CLAUDE_SKILL_DIR":
+		return p.Dir, true
+	case "SESSION_ID", "CLAUDE_SESSION_ID":
+		return p.Session, true
+	case "ARGUMENTS":
+		return strings.Join(p.Arguments, " "), true
 	}
-	return s[:cut]
+	if i, err := strconv.Atoi(name); err == nil && i <= len(p.Arguments) {
+		return p.Arguments[i-1], true
+	}
+	return "", false
 }

@@ -153,7 +153,7 @@ func randomHex(n int) string {
 }
 
 // start runs the command to its end.
-func (s *Session) start(ctx context.Context, w *workspace, r *Run, p *plan, staged, dir string) (res process.Result, err error) {
+func (s *Session) start(ctx context.Context, w *runWorkspace, r *Run, p *plan, staged, dir string) (res process.Result, err error) {
 	ctx, span := begin(ctx, spanRun)
 	defer func() { span.ran(res, err) }()
 	env := s.loginEnv(ctx)
@@ -192,7 +192,7 @@ func (s *Session) skillDirs() (dirs []string) {
 	return dirs
 }
 
-func (s *Session) runEnv(w *workspace, r *Run, p *plan, staged string) map[string]string {
+func (s *Session) runEnv(w *runWorkspace, r *Run, p *plan, staged string) map[string]string {
 	set := maps.Clone(r.Env)
 	if set == nil {
 		set = map[string]string{}
@@ -207,7 +207,7 @@ func (s *Session) runEnv(w *workspace, r *Run, p *plan, staged string) map[strin
 }
 
 // report words how a run ended and looks at the files that it left.
-func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res process.Result, warnings []string) *RunResult {
+func (s *Session) report(ctx context.Context, w *runWorkspace, r *Run, p *plan, res process.Result, warnings []string) *RunResult {
 	out := &RunResult{ExitCode: res.ExitCode, TimedOut: res.TimedOut, DurationMS: res.Duration.Milliseconds(), OutputFiles: []OutputFile{}}
 	if res.Signal != "" || res.TimedOut {
 		out.ExitCode = -1
@@ -221,7 +221,7 @@ func (s *Session) report(ctx context.Context, w *workspace, r *Run, p *plan, res
 	}
 	c := newCollector(ctx, w)
 	s.outputs(ctx, c, r, p, out)
-	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.told()...)
+	out.Warnings = append(warnings[:len(warnings):len(warnings)], c.warningList()...)
 	if r.Longer != nil && r.Longer(res) != "" {
 		out.Warnings = append(out.Warnings, r.Longer(res))
 	}

@@ -32,9 +32,9 @@ const (
 	maxStagedBytes = 256 << 20
 )
 
-// A workspace is the run workspace of a session: private, outside the workspace
+// A runWorkspace is the run workspace of a session: private, outside the workspace
 // of the server, shared by the skills that the session runs.
-type workspace struct {
+type runWorkspace struct {
 	dir    *scratch.Workdir
 	origin *trace.Span // what it was made for
 
@@ -52,7 +52,7 @@ type staged struct {
 }
 
 // workspace returns the session's run workspace, made at the first call.
-func (s *Session) workspace(ctx context.Context) (w *workspace, err error) {
+func (s *Session) workspace(ctx context.Context) (w *runWorkspace, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.work != nil {
@@ -70,12 +70,12 @@ func (s *Session) workspace(ctx context.Context) (w *workspace, err error) {
 			return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
 		}
 	}
-	s.work = &workspace{dir: dir, origin: trace.Of(ctx), staged: map[string]*staged{}}
+	s.work = &runWorkspace{dir: dir, origin: trace.Of(ctx), staged: map[string]*staged{}}
 	return s.work, nil
 }
 
 // abs is a place of the run workspace on the machine.
-func (w *workspace) abs(rel string) string {
+func (w *runWorkspace) abs(rel string) string {
 	if rel == "" || rel == "." {
 		return w.dir.Root()
 	}
@@ -84,7 +84,7 @@ func (w *workspace) abs(rel string) string {
 
 // stage makes the copy of a skill what the skill is now. A copy that is still
 // what was made of a source that is still the same stays; nothing is read then.
-func (w *workspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string, warnings []string, err error) {
+func (w *runWorkspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel string, warnings []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ctx, span := begin(ctx, spanSkill)
@@ -123,7 +123,7 @@ func checkSize(name string, list *skillrepo.Listing) error {
 }
 
 // look lists the source of a skill and, at the same time, the copy that there may be.
-func (w *workspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, old *staged) (list *skillrepo.Listing, copied []scratch.Stamp, err error) {
+func (w *runWorkspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, old *staged) (list *skillrepo.Listing, copied []scratch.Stamp, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -141,7 +141,7 @@ func (w *workspace) look(ctx context.Context, sk *skillrepo.Skill, rel string, o
 const settleTime = 12 * time.Millisecond
 
 // copySkill copies beside the old copy and puts the new one in its place.
-func (w *workspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *skillrepo.Listing, rel string) (*staged, error) {
+func (w *runWorkspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *skillrepo.Listing, rel string) (*staged, error) {
 	tmp := w.dir.Temp(skillsDir)
 	fail := func(err error) (*staged, error) {
 		_ = w.dir.Remove(tmp)
@@ -173,7 +173,7 @@ func (w *workspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list *sk
 }
 
 // copyTree copies the files of a skill into the new directory tmp.
-func (w *workspace) copyTree(ctx context.Context, sk *skillrepo.Skill, list *skillrepo.Listing, tmp string, mode fs.FileMode) error {
+func (w *runWorkspace) copyTree(ctx context.Context, sk *skillrepo.Skill, list *skillrepo.Listing, tmp string, mode fs.FileMode) error {
 	for _, d := range append([]string{"."}, list.Dirs...) {
 		if err := w.dir.Mkdir(path.Join(tmp, d)); err != nil {
 			return err
@@ -187,7 +187,7 @@ const copiers = 8
 
 // copyFiles copies files below the directory tmp; each gets the permission bits of
 // mode, and those to execute that it has.
-func (w *workspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []skillrepo.File, tmp string, mode fs.FileMode) error {
+func (w *runWorkspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []skillrepo.File, tmp string, mode fs.FileMode) error {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	errs := make([]error, copiers)
@@ -206,7 +206,7 @@ func (w *workspace) copyFiles(ctx context.Context, sk *skillrepo.Skill, files []
 	return errors.Join(errs...)
 }
 
-func (w *workspace) copyFile(ctx context.Context, sk *skillrepo.Skill, f skillrepo.File, tmp string, mode fs.FileMode) error {
+func (w *runWorkspace) copyFile(ctx context.Context, sk *skillrepo.Skill, f skillrepo.File, tmp string, mode fs.FileMode) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -221,7 +221,7 @@ func (w *workspace) copyFile(ctx context.Context, sk *skillrepo.Skill, f skillre
 
 // addLinks makes out, work and inputs lead to the directories of that name,
 // unless the skill ships such an entry itself.
-func (w *workspace) addLinks(sk *skillrepo.Skill, list *skillrepo.Listing, tmp string, st *staged) error {
+func (w *runWorkspace) addLinks(sk *skillrepo.Skill, list *skillrepo.Listing, tmp string, st *staged) error {
 	for _, link := range []struct{ name, target string }{
 		{"out", "../../" + outDir}, {"work", "../../" + workDir}, {"inputs", "../../" + inputsDir},
 	} {

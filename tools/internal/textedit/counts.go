@@ -2,6 +2,7 @@ package textedit
 
 import (
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -20,7 +21,7 @@ const (
 	rememberFiles = 16
 )
 
-// counts are the line ends of the large files that were read last: whoever reads a
+// counts are the line ends of the large files that were read last: a reader of a
 // log asks again, and to say how many lines it has all of it must have been counted.
 // What a program writes through a shared mapping shows in the times of a file only
 // when the kernel writes it back; until then an answer may count too few lines.
@@ -63,22 +64,17 @@ func (x *index) remember() {
 	defer counts.Unlock()
 	known := count{x.version, x.ends, x.before}
 	if i := x.kept(); i >= 0 {
-		if len(counts.kept[i].before) > len(known.before) {
-			known.before = counts.kept[i].before
+		if old := counts.kept[i].before; len(old) > len(known.before) {
+			known.before = old
 		}
-		counts.kept = append(counts.kept[:i], counts.kept[i+1:]...)
+		counts.kept = slices.Delete(counts.kept, i, i+1)
 	} else if len(counts.kept) == rememberFiles {
-		counts.kept = append(counts.kept[:0], counts.kept[1:]...)
+		counts.kept = slices.Delete(counts.kept, 0, 1)
 	}
 	counts.kept = append(counts.kept, known)
 }
 
 // kept is where the counts of x's version are, -1 for nowhere.
 func (x *index) kept() int {
-	for i, c := range counts.kept {
-		if c.version == x.version && c.ends == x.ends {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(counts.kept, func(c count) bool { return c.version == x.version && c.ends == x.ends })
 }

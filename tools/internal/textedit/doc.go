@@ -1,7 +1,7 @@
 // Package textedit reads windows of text files of any size, and edits texts.
 //
 // Reading starts with [ReadSlice], [ReadWindow] or [ReadNumbered]: three ways in
-// which wires count lines, over one scanner that holds one block of the file at
+// which APIs count lines, over one scanner that holds one block of the file at
 // a time. Editing starts with [ReplaceFirst], [InsertLines] and [ReplaceLines],
 // which take the whole text and return the new one.
 //

@@ -93,14 +93,14 @@ func FuzzReplaceFirst(f *testing.F) {
 			}
 			return
 		}
-		flat, sought := toLF(data), toLF(old)
-		if found := strings.Contains(flat, sought); found != (err == nil) {
+		flat, wanted := toLF(data), toLF(old)
+		if found := strings.Contains(flat, wanted); found != (err == nil) {
 			t.Fatalf("%q in %q: %v", old, data, err)
 		}
 		if err != nil {
 			return
 		}
-		if sought == toLF(new) {
+		if wanted == toLF(new) {
 			if string(got) != data {
 				t.Fatal("equal texts changed the file")
 			}
@@ -116,7 +116,7 @@ func FuzzReplaceFirst(f *testing.F) {
 			if behind < 0 || behind > len(data)-from || string(got) != data[:from]+insert+data[len(data)-behind:] {
 				continue
 			}
-			if toLF(data[from:len(data)-behind]) == sought {
+			if toLF(data[from:len(data)-behind]) == wanted {
 				return
 			}
 		}

@@ -15,7 +15,7 @@ const blockBytes = 256 << 10
 // blocks are the buffers, with room for the byte behind a block.
 var blocks = sync.Pool{New: func() any { return new([blockBytes + 1]byte) }}
 
-// readAt fills p from r; a file that has become shorter is no error.
+// readAt fills p from r; that a file has become shorter is not an error.
 func readAt(r io.ReaderAt, p []byte, off int64) (int, error) {
 	n, err := r.ReadAt(p, off)
 	if errors.Is(err, io.EOF) {

@@ -50,18 +50,18 @@ func (e *NoMatchError) Hint() string {
 
 // explain finds out why oldText is not in data. Each try takes one pass.
 func explain(data []byte, oldText string) error {
-	sought := []byte(oldText)
-	if line := find(squeeze(data), squeeze(sought)); line > 0 {
+	wanted := []byte(oldText)
+	if line := find(squeeze(data), squeeze(wanted)); line > 0 {
 		return &NoMatchError{WhiteSpace, line}
 	}
-	data, sought = bytes.ToLower(data), bytes.ToLower(sought)
-	if line := find(squeezed{text: bytes.ReplaceAll(data, crlf, lf)}, squeezed{text: sought}); line > 0 {
+	data, wanted = bytes.ToLower(data), bytes.ToLower(wanted)
+	if line := find(squeezed{text: bytes.ReplaceAll(data, crlf, lf)}, squeezed{text: wanted}); line > 0 {
 		return &NoMatchError{Case, line}
 	}
-	if line := find(squeeze(data), squeeze(sought)); line > 0 {
+	if line := find(squeeze(data), squeeze(wanted)); line > 0 {
 		return &NoMatchError{Both, line}
 	}
-	if line := mostSimilar(data, sought); line > 0 {
+	if line := mostSimilar(data, wanted); line > 0 {
 		return &NoMatchError{Similar, line}
 	}
 	return &NoMatchError{}
@@ -86,11 +86,11 @@ func squeeze(data []byte) squeezed {
 	return s
 }
 
-// find is the line on which sought begins in s, 0 when it is nowhere.
-func find(s, sought squeezed) int {
-	at := bytes.Index(s.text, sought.text)
+// find is the line on which wanted begins in s, 0 when it is nowhere.
+func find(s, wanted squeezed) int {
+	at := bytes.Index(s.text, wanted.text)
 	switch {
-	case at < 0 || len(sought.text) == 0:
+	case at < 0 || len(wanted.text) == 0:
 		return 0
 	case s.lines == nil:
 		return bytes.Count(s.text[:at], lf) + 1
@@ -105,10 +105,10 @@ func find(s, sought squeezed) int {
 	return line
 }
 
-// mostSimilar is the line of data that looks most like the first line of sought
+// mostSimilar is the line of data that looks most like the first line of wanted
 // that is not blank, 0 when none is half alike.
-func mostSimilar(data, sought []byte) int {
-	first, _, _ := strings.Cut(strings.TrimSpace(string(sought)), "\n")
+func mostSimilar(data, wanted []byte) int {
+	first, _, _ := strings.Cut(strings.TrimSpace(string(wanted)), "\n")
 	pattern := alike.New(strings.TrimSpace(first))
 	best, bestLine := 0.5, 0
 	n := 0

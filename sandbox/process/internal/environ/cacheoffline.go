@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
 // What the user's own package managers have downloaded serves commands, too, but the
@@ -134,7 +136,7 @@ func linkOnce(root *os.Root, link, target string) error {
 	if now, err := root.Readlink(link); err == nil && now == target {
 		return nil
 	}
-	if err := root.RemoveAll(link); err != nil {
+	if err := disk.RemoveAll(root, link); err != nil {
 		return err
 	}
 	return root.Symlink(target, link)
@@ -160,7 +162,7 @@ func copyNewer(root *os.Root, to, from string, reach func(path string) (*os.File
 	if err := root.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	if err := root.RemoveAll(to); err != nil {
+	if err := disk.RemoveAll(root, to); err != nil {
 		return err
 	}
 	out, err := root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

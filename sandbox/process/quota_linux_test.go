@@ -129,14 +129,13 @@ func TestQuotaLeavesAWayOut(t *testing.T) {
 // TestQuotaRests: nobody looks after a session that has no commands.
 func TestQuotaRests(t *testing.T) {
 	s := quotaShell(t, Off, Quota{MaxMemory: 1 << 40})
-	if s.ration.how.memory == Exactly {
+	if s.c.Kept()[0].Keeping == Exactly {
 		t.Skip("the kernel counts here")
 	}
-	watching := func() bool { s.ration.mu.Lock(); defer s.ration.mu.Unlock(); return s.ration.watching }
 	if _, err := s.Run(context.Background(), sh("sleep 1")); err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); watching(); time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); s.ration.Watches(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > 30*time.Second {
 			t.Fatal("it looks on")
 		}

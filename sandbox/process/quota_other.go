@@ -5,19 +5,24 @@ package process
 import "github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 
 // hostMeans are none here.
-func (c *Commands) hostMeans() means {
+func (c *Rules) hostMeans() means {
 	const why = "nothing keeps limits on this system"
 	return means{Unkept, Unkept, Unkept, why, why, why}
 }
 
-// A ration does nothing here.
-type ration struct{}
+// A Ration does nothing here.
+type Ration struct{}
 
-// An account is what a ration has counted.
-type account struct{}
+// An Account is what a Ration has counted.
+type Account struct{}
 
-func (*ration) begin(*Shell) (proc.Bounds, account, error) { return proc.Bounds{}, account{}, nil }
+// Begin bounds nothing.
+func (*Ration) Begin(*Rules, Session) (proc.Bounds, Account, error) {
+	return proc.Bounds{}, Account{}, nil
+}
 
-func (*ration) reasons(*job, *Result) []string { return nil }
+// Reasons knows none.
+func (*Ration) Reasons(*Rules, Ended) []string { return nil }
 
-func (*ration) close() {}
+// Close does nothing.
+func (*Ration) Close() {}

@@ -31,7 +31,7 @@ func TestSizeText(t *testing.T) {
 
 func TestQuotaCheck(t *testing.T) {
 	for _, q := range []Quota{{}, {MaxMemory: MinMemory, MaxProcesses: 1, MaxCPUs: MinCPUs}, {MaxMemory: 1 << 50, MaxProcesses: math.MaxInt32, MaxCPUs: MaxCPUs}} {
-		if err := q.check(); err != nil {
+		if err := q.Check(); err != nil {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -27,7 +28,7 @@ type Config struct {
 	AllowRead  []string       // absolute paths that commands may read besides
 	AllowWrite []string       // absolute paths that commands may write besides
 	NoCache    bool           // what tools keep for later ends with the session
-	Quota      Quota          // what the commands of one session may use together
+	Quota      quota.Limits    // what the commands of one session may use together
 
 	Container Container // where commands run; the zero value: on this machine
 
@@ -49,7 +50,7 @@ type Commands struct {
 	env    func() []string // filtered once
 	null   *os.File
 	guard  *tree.Watchdog
-	rules  *Rules
+	rules  *quota.Rules
 	leave  sync.Once // the control groups, after the last commands of this program
 	forget func()    // no orphan concerns these commands any more
 

@@ -8,11 +8,12 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 )
 
 // Kept tells which limits there are and what keeps them. What confines commands is
 // tried out for that, if it was not before.
-func (c *Commands) Kept() []Kept {
+func (c *Commands) Kept() []quota.Kept {
 	if c.fleet == nil {
 		_ = c.confinement.ready()
 	}
@@ -22,7 +23,7 @@ func (c *Commands) Kept() []Kept {
 // QuotaHeld returns an error when the mode is Strict and a limit that was asked for is
 // not kept exactly. Without such limits it tries nothing.
 func (c *Commands) QuotaHeld() error {
-	if c.cfg.Sandbox != Strict || c.cfg.Quota == (Quota{}) {
+	if c.cfg.Sandbox != Strict || c.cfg.Quota == (quota.Limits{}) {
 		return nil
 	}
 	_ = c.Kept()
@@ -31,12 +32,12 @@ func (c *Commands) QuotaHeld() error {
 
 // NotKept are the limits that were asked for and that nothing keeps, in any
 // mechanism.
-func (c *Commands) NotKept() []Kept { return c.rules.NotKept() }
+func (c *Commands) NotKept() []quota.Kept { return c.rules.NotKept() }
 
 // newRules are what bounds the sessions.
-func (c *Commands) newRules() *Rules {
-	return &Rules{
-		Quota: c.cfg.Quota, Strict: c.cfg.Sandbox == Strict, Off: c.cfg.Sandbox == Off, Default: c.limits.Processes,
+func (c *Commands) newRules() *quota.Rules {
+	return &quota.Rules{
+		Limits: c.cfg.Quota, Strict: c.cfg.Sandbox == Strict, Off: c.cfg.Sandbox == Off, Default: c.limits.Processes,
 		ByEngine: c.cfg.inside != nil || c.cfg.Container.Image != "", Inside: c.cfg.inside != nil, Spare: containers.RunnerThreads,
 		Namespaces: func() bool { return c.confinement.chose(Namespaces) },
 	}
@@ -79,7 +80,7 @@ func (s *Shell) reasons(j *job, res *Result) []string {
 	text := func(o capture.Output) func() string {
 		return func() string { return capture.ValidText(o.Head) + capture.ValidText(o.Tail) }
 	}
-	return s.ration.Reasons(s.c.rules, Ended{
+	return s.ration.Reasons(s.c.rules, quota.Ended{
 		Before: j.account, Began: j.began, Tree: j.tree, Killed: !res.TimedOut && !res.Cancelled && res.ExitCode == killed,
 		Failed: res.ExitCode != 0, Stdout: text(res.Stdout), Stderr: text(res.Stderr),
 	})
@@ -109,7 +110,7 @@ func (s *session) spaces() (all []confine.Space) {
 
 // notBounded is why a command cannot be bounded.
 func notBounded(err error) error {
-	var unkept *QuotaError
+	var unkept *quota.NotKeptError
 	if errors.As(err, &unkept) {
 		return fmt.Errorf("%w: %w", ErrUnconfined, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 )
 
 // A Shell runs the commands of one session and owns what they leave behind.
@@ -32,7 +33,7 @@ type Shell struct {
 
 	held   registry // what Start has started
 	away   *away    // commands run in a container; nil: on this machine
-	ration Ration
+	ration quota.Ration
 
 	mu      sync.Mutex
 	running map[*job]bool
@@ -56,9 +57,9 @@ type job struct {
 	start   string        // the directory of its Startup, "" for none
 	began   time.Time
 	shell   *Shell
-	account Account     // what was counted before it
-	planted atomic.Bool // tree is set
-	shared  atomic.Bool // another command of the session ran at some time meanwhile
+	account quota.Account // what was counted before it
+	planted atomic.Bool   // tree is set
+	shared  atomic.Bool   // another command of the session ran at some time meanwhile
 }
 
 // A launched is what a command is started with, and in.

@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"fmt"
@@ -119,9 +119,9 @@ func (r *Ration) Begin(c *Rules, s Session) (proc.Bounds, Account, error) {
 		}
 		r.made = true
 	}
-	q := c.Quota
+	q := c.Limits
 	if s.OthersRun() && r.processes(c, s) >= c.mostProcesses() {
-		return proc.Bounds{}, Account{}, &SessionFullError{c.processesReached()}
+		return proc.Bounds{}, Account{}, &FullError{c.processesReached()}
 	}
 	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts) {
 		r.watching = true
@@ -166,7 +166,7 @@ func (r *Ration) make(c *Rules) error {
 		r.counter, r.counts = cgroup.Around(), true
 		return nil
 	}
-	q := c.Quota
+	q := c.Limits
 	if tree, err := cgroup.Open(); err == nil {
 		if r.leaf, err = tree.NewLeaf(cgroup.Limits{Memory: q.MaxMemory, Processes: c.mostProcesses(), CPUs: q.MaxCPUs}); err != nil {
 			return err

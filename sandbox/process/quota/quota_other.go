@@ -1,6 +1,6 @@
 //go:build !linux
 
-package process
+package quota
 
 import "github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 

@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"sync"
@@ -83,7 +83,7 @@ func isolatedJobs(s Session) (n int) {
 
 // passed tells which limit the session has passed, "" for none.
 func (r *Ration) passed(c *Rules, s Session) string {
-	q, u := c.Quota, r.usage(s)
+	q, u := c.Limits, r.usage(s)
 	for _, i := range s.Spaces() {
 		i.LookAtMemory(u.AddFiles)
 	}

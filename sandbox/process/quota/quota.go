@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"errors"
@@ -14,22 +14,22 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
-// A Quota bounds what the commands of one session may use together. A field that
+// Limits bound what the commands of one session may use together. A field that
 // is zero asks for no bound.
-type Quota struct {
+type Limits struct {
 	MaxMemory    int64   // bytes, shared memory and files in memory included
 	MaxProcesses int     // processes and threads
 	MaxCPUs      float64 // processors' worth of time: 0.5 is half of one
 }
 
-// The flags that set a Quota, by which users are told of it.
+// The flags that set Limits, by which users are told of it.
 const (
-	maxMemoryFlag    = "--max-memory"
-	maxProcessesFlag = "--max-processes"
-	maxCPUsFlag      = "--max-cpus"
+	MaxMemoryFlag    = "--max-memory"
+	MaxProcessesFlag = "--max-processes"
+	MaxCPUsFlag      = "--max-cpus"
 )
 
-// What a Quota may hold: less is of no use to any program, more is a mistake.
+// What Limits may hold: less is of no use to any program, more is a mistake.
 const (
 	MinMemory = 1 << 20
 	MinCPUs   = 0.01
@@ -37,7 +37,7 @@ const (
 )
 
 // Check refuses what cannot be meant.
-func (q Quota) Check() error {
+func (q Limits) Check() error {
 	switch {
 	case q.MaxMemory < 0 || q.MaxMemory > 0 && q.MaxMemory < MinMemory:
 		return fmt.Errorf("the most memory that commands may use must be at least %s, not %d bytes", SizeText(MinMemory), q.MaxMemory)
@@ -97,9 +97,9 @@ type Kept struct {
 	By      string  `json:"by"` // what keeps it, or why nothing does
 }
 
-// Rules are a Quota and what there is to keep it.
+// Rules are Limits and what there is to keep it.
 type Rules struct {
-	Quota
+	Limits
 	Strict, Off bool        // the mode of the sandbox
 	Default     int         // processes that a session has at most when nobody says how many
 	ByEngine    bool        // an engine keeps them, for the container
@@ -111,16 +111,16 @@ type Rules struct {
 
 // Kept tells which limits there are and what keeps them.
 func (c *Rules) Kept() []Kept {
-	q, how := c.Quota, c.means()
-	memory := Kept{Flag: maxMemoryFlag, Asked: q.MaxMemory > 0, Keeping: how.memory, By: how.memoryBy}
+	q, how := c.Limits, c.means()
+	memory := Kept{Flag: MaxMemoryFlag, Asked: q.MaxMemory > 0, Keeping: how.memory, By: how.memoryBy}
 	if memory.Asked {
 		memory.Value = SizeText(q.MaxMemory)
 	}
-	processes := Kept{Flag: maxProcessesFlag, Asked: q.MaxProcesses > 0, Keeping: how.processes, By: how.processesBy}
+	processes := Kept{Flag: MaxProcessesFlag, Asked: q.MaxProcesses > 0, Keeping: how.processes, By: how.processesBy}
 	if processes.Asked || how.processes == Exactly {
 		processes.Value = strconv.Itoa(c.mostProcesses())
 	}
-	cpus := Kept{Flag: maxCPUsFlag, Asked: q.MaxCPUs > 0, Keeping: how.cpus, By: how.cpusBy}
+	cpus := Kept{Flag: MaxCPUsFlag, Asked: q.MaxCPUs > 0, Keeping: how.cpus, By: how.cpusBy}
 	if cpus.Asked {
 		cpus.Value = strconv.FormatFloat(q.MaxCPUs, 'g', -1, 64)
 	}
@@ -140,14 +140,14 @@ func (c *Rules) mostProcesses() int {
 
 // A QuotaError: a limit was asked for that is not kept exactly here, and the mode is
 // Strict, which promises nothing that is not so.
-type QuotaError struct{ Kept Kept }
+type NotKeptError struct{ Kept Kept }
 
-func (e *QuotaError) Error() string {
+func (e *NotKeptError) Error() string {
 	return fmt.Sprintf("%s %s is kept %s here (%s), and --sandbox strict takes no less than exactly", e.Kept.Flag, e.Kept.Value, e.Kept.Keeping, e.Kept.By)
 }
 
 // Hint says what to do about it.
-func (e *QuotaError) Hint() string { return DelegateHint }
+func (e *NotKeptError) Hint() string { return DelegateHint }
 
 // DelegateHint says how limits come to be kept exactly.
 const DelegateHint = "To have limits kept exactly, start the server in a control group of its own that it may divide: " +
@@ -155,19 +155,19 @@ const DelegateHint = "To have limits kept exactly, start the server in a control
 
 // A SessionFullError: the session has as many processes as it may, so no command is
 // started in it.
-type SessionFullError struct{ said string }
+type FullError struct{ said string }
 
-func (e *SessionFullError) Error() string { return e.said }
+func (e *FullError) Error() string { return e.said }
 
 // Held returns a [NotKeptError] when the mode is strict and a limit that was asked for is
 // not kept exactly. Without such limits it tries nothing.
 func (c *Rules) Held() error {
-	if !c.Strict || c.Quota == (Quota{}) {
+	if !c.Strict || c.Limits == (Limits{}) {
 		return nil
 	}
 	for _, k := range c.Kept() {
 		if k.Asked && k.Keeping != Exactly {
-			return &QuotaError{k}
+			return &NotKeptError{k}
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (c *Rules) NotKept() (all []Kept) {
 		return nil
 	}
 	if how := c.means(); how.cpus == Unkept {
-		all = append(all, Kept{Flag: maxCPUsFlag, Value: strconv.FormatFloat(c.MaxCPUs, 'g', -1, 64), Asked: true, Keeping: Unkept, By: how.cpusBy})
+		all = append(all, Kept{Flag: MaxCPUsFlag, Value: strconv.FormatFloat(c.MaxCPUs, 'g', -1, 64), Asked: true, Keeping: Unkept, By: how.cpusBy})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"fmt"
@@ -59,7 +59,7 @@ func (r *Ration) fromWords(c *Rules, e Ended) (all []string) {
 		said += e.Stdout()
 	}
 	if c.MaxMemory > 0 && r.how.memory != Exactly && noMemory.MatchString(said) {
-		all = append(all, fmt.Sprintf("%s %s reached: no process may have more; use less, or ask the user to raise it", maxMemoryFlag, SizeText(c.MaxMemory)))
+		all = append(all, fmt.Sprintf("%s %s reached: no process may have more; use less, or ask the user to raise it", MaxMemoryFlag, SizeText(c.MaxMemory)))
 	}
 	if c.countedInNamespace() && !r.counts && noProcess.MatchString(said) {
 		all = append(all, c.processesReached())
@@ -71,14 +71,14 @@ func (r *Ration) fromWords(c *Rules, e Ended) (all []string) {
 const machineStarved = "out of memory on this machine: the system has ended processes; use less memory"
 
 func (c *Rules) memoryPassed() string {
-	return fmt.Sprintf("ended because the session's commands used more than %s %s: use less at once, or ask the user to raise it", maxMemoryFlag, SizeText(c.MaxMemory))
+	return fmt.Sprintf("ended because the session's commands used more than %s %s: use less at once, or ask the user to raise it", MaxMemoryFlag, SizeText(c.MaxMemory))
 }
 
 func (c *Rules) processesReached() string {
 	if n := c.MaxProcesses; n > 0 {
-		return fmt.Sprintf("%s %d reached: run fewer processes and threads at once, end what earlier commands left running, or ask the user to raise it", maxProcessesFlag, n)
+		return fmt.Sprintf("%s %d reached: run fewer processes and threads at once, end what earlier commands left running, or ask the user to raise it", MaxProcessesFlag, n)
 	}
-	return fmt.Sprintf("the session's limit of %d processes is reached: end what earlier commands left running, or ask the user to raise it by %s", c.mostProcesses(), maxProcessesFlag)
+	return fmt.Sprintf("the session's limit of %d processes is reached: end what earlier commands left running, or ask the user to raise it by %s", c.mostProcesses(), MaxProcessesFlag)
 }
 
 // filesFill tells what the reserve of memory was used up by, and what to do.

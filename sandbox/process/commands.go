@@ -28,7 +28,7 @@ type Config struct {
 	AllowRead  []string       // absolute paths that commands may read besides
 	AllowWrite []string       // absolute paths that commands may write besides
 	NoCache    bool           // what tools keep for later ends with the session
-	Quota      quota.Limits    // what the commands of one session may use together
+	Quota      quota.Limits   // what the commands of one session may use together
 
 	Container Container // where commands run; the zero value: on this machine
 

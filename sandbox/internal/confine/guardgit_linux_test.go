@@ -92,29 +92,32 @@ func TestGitIsGuarded(t *testing.T) {
 	}
 }
 
-// TestGuardFindsWhatIsHidden: a directory that a command of an earlier session has made
-// unreadable is guarded with all that it holds.
+// TestGuardFindsWhatIsHidden: what a command of an earlier session has made unreadable, or
+// has made look like no repository, is guarded with all that it holds.
 func TestGuardFindsWhatIsHidden(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}
 	newPlace(t).isolator(t, true)
-	const attack = `chmod 755 sub real named; git -C sub config core.fsmonitor "$PWD/evil"; git config -f named/settings core.fsmonitor "$PWD/evil"`
-	free := repository(t)
-	free.mustSh(t, attack)
-	if !free.used(t) {
-		t.Fatal("without the sandbox nothing ran: this proves nothing")
-	}
-	for _, mode := range []string{"0300", "0100", "0000"} {
-		p := repository(t)
-		first := p.isolator(t, true)
-		if out, status := p.inSh(t, first, "chmod "+mode+" sub"); status != 0 {
-			t.Fatal(mode, out)
+	const show = `chmod 755 sub; git -C sub config core.fsmonitor "$PWD/evil"`
+	for first, attack := range map[string]string{
+		"chmod 0300 sub": show, "chmod 0100 sub": show, "chmod 0000 sub": show,
+		"cd bare && mv HEAD h && mv objects o && mv refs r": `git config -f bare/config core.fsmonitor "$PWD/evil"; cd bare; mv h HEAD; mv o objects; mv r refs`,
+	} {
+		free, p := repository(t), repository(t)
+		free.mustSh(t, first)
+		free.mustSh(t, attack)
+		if !free.used(t) {
+			t.Fatalf("%s: without the sandbox nothing ran: this proves nothing", first)
 		}
-		must(t, first.Close())
+		session := p.isolator(t, true)
+		if out, status := p.inSh(t, session, first); status != 0 {
+			t.Fatal(first, out)
+		}
+		must(t, session.Close())
 		out, _ := p.inSh(t, p.isolator(t, true), attack)
 		if p.used(t) {
-			t.Errorf("%s: it ran: %s", mode, out)
+			t.Errorf("%s: it ran: %s", first, out)
 		}
 		must(t, os.Chmod(filepath.Join(p.ws, "sub"), 0o755)) // for who clears up
 	}

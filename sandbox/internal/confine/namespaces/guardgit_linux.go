@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,15 +95,18 @@ func guardUnlisted(dir, top string, why error) error {
 	return fmt.Errorf("the repositories below %s cannot be guarded; let its owner list it, or remove it: %w", dir, why)
 }
 
-// isGitDir reports whether a directory is what git takes for a repository.
+// isGitDir reports whether a directory is what git takes for a repository, or was when it
+// was guarded before: commands can move git's data away, but not what was read only then.
 func isGitDir(entries []fs.DirEntry) bool {
-	found := 0
+	there := map[string]bool{}
 	for _, entry := range entries {
-		if name := entry.Name(); name == "HEAD" || name == "objects" || name == "refs" {
-			found++
-		}
+		there[entry.Name()] = true
 	}
-	return found == 3
+	guarded := true
+	for _, name := range slices.AppendSeq(slices.Clone(gitDirs), maps.Keys(gitFiles)) {
+		guarded = guarded && there[name]
+	}
+	return guarded || there["HEAD"] && there["objects"] && there["refs"]
 }
 
 // guardPointer guards a .git that names the directory. The directory itself is

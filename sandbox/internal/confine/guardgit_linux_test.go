@@ -16,22 +16,32 @@ import (
 // gitAttacks make git run a program for its user: each leaves the file ran when
 // somebody uses git in the workspace, or in a repository in it, afterwards.
 var gitAttacks = map[string]string{
-	"config":          `git config core.fsmonitor "$PWD/evil"`,
-	"config replaced": `cp .git/config c && printf '[core]\nfsmonitor = %s/evil\n' "$PWD" >> c && mv -f c .git/config`,
-	"hooks":           `mkdir -p .git/hooks; cp evil .git/hooks/post-checkout`,
-	"hooks moved":     `mv .git/hooks h; mkdir .git/hooks && cp evil .git/hooks/post-checkout`,
-	".git moved":      `mv .git g && cp -r g .git && git config core.fsmonitor "$PWD/evil"`,
-	"worktree config": `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/config.worktree`,
-	"nested":          `git -C sub config core.fsmonitor "$PWD/evil"`,
-	"commondir":       `cp -r .git evil.d && git config -f evil.d/config core.fsmonitor "$PWD/evil" && echo ../evil.d > .git/commondir`,
-	"behind a file":   `git config -f bare/config core.fsmonitor "$PWD/evil"`,
-	"behind a link":   `git config -f really/config core.fsmonitor "$PWD/evil"`,
-	"another link":    `rm link/.git; cp -r really link/.git; git -C link config core.fsmonitor "$PWD/evil"`,
-	"a worktree":      `cp -r .git w; rm -f w/commondir; git config -f w/config core.fsmonitor "$PWD/evil"; echo $PWD/w > .git/worktrees/tree/commondir`,
-	"named":           `git config -f named/settings core.fsmonitor "$PWD/evil"`,
-	"forged above":    `mkdir objects refs; echo > HEAD; git -C sub config core.fsmonitor "$PWD/evil"`,
-	"a .git file":     `mkdir e && git -C e init -q && git -C e config core.fsmonitor "$PWD/evil" && echo "gitdir: $PWD/e/.git" > file/.git`,
+	"config":           `git config core.fsmonitor "$PWD/evil"`,
+	"config replaced":  `cp .git/config c && printf '[core]\nfsmonitor = %s/evil\n' "$PWD" >> c && mv -f c .git/config`,
+	"hooks":            `mkdir -p .git/hooks; cp evil .git/hooks/post-checkout`,
+	"hooks moved":      `mv .git/hooks h; mkdir .git/hooks && cp evil .git/hooks/post-checkout`,
+	".git moved":       `mv .git g && cp -r g .git && git config core.fsmonitor "$PWD/evil"`,
+	"worktree config":  `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/config.worktree`,
+	"nested":           `git -C sub config core.fsmonitor "$PWD/evil"`,
+	"commondir":        `cp -r .git evil.d && git config -f evil.d/config core.fsmonitor "$PWD/evil" && echo ../evil.d > .git/commondir`,
+	"behind a file":    `git config -f bare/config core.fsmonitor "$PWD/evil"`,
+	"behind a link":    `git config -f really/config core.fsmonitor "$PWD/evil"`,
+	"another link":     `rm link/.git; cp -r really link/.git; git -C link config core.fsmonitor "$PWD/evil"`,
+	"a worktree":       `cp -r .git w; rm -f w/commondir; git config -f w/config core.fsmonitor "$PWD/evil"; echo $PWD/w > .git/worktrees/tree/commondir`,
+	"named":            `git config -f named/settings core.fsmonitor "$PWD/evil"`,
+	"forged above":     `mkdir objects refs; echo > HEAD; git -C sub config core.fsmonitor "$PWD/evil"`,
+	"own config":       `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/worktrees/tree/config.worktree`,
+	"no HEAD":          `rm .git/HEAD; ` + bareAtTop,
+	"bad HEAD":         `echo nothing > .git/HEAD; ` + bareAtTop,
+	"HEAD a directory": `rm .git/HEAD; mkdir .git/HEAD; ` + bareAtTop,
+	"no objects":       `mv .git/objects .git/o; ` + bareAtTop,
+	"no HEAD below":    `cd sub; rm .git/HEAD; evil=$PWD/../evil; ` + bareAtTop,
+	"a .git file":      `mkdir e && git -C e init -q && git -C e config core.fsmonitor "$PWD/evil" && echo "gitdir: $PWD/e/.git" > file/.git`,
 }
+
+// bareAtTop has git find a repository in the directory itself, once its .git is none.
+const bareAtTop = `mkdir -p objects refs; echo ref: refs/heads/x > HEAD
+printf '[core]\nrepositoryformatversion = 0\nbare = false\nworktree = %s\nfsmonitor = %s\n' "$PWD" "${evil-$PWD/evil}" > config`
 
 // repository makes a workspace with repositories of each kind.
 func repository(t *testing.T) place {

@@ -142,3 +142,18 @@ func TestGitDataNeedsLandlock(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedDirectoriesAreGuarded: a repository that could not be looked into when the
+// session began is not opened by commands, which own it.
+func TestClosedDirectoriesAreGuarded(t *testing.T) {
+	for _, mode := range []string{"0", "0400", "0100"} {
+		p := newPlace(t)
+		p.mustSh(t, "mkdir -p closed/sub/.git/objects closed/sub/.git/refs && echo x > closed/sub/.git/config && chmod "+mode+" closed")
+		t.Cleanup(func() { _ = os.Chmod(filepath.Join(p.ws, "closed"), 0o700) })
+		p.inSh(t, p.isolator(t, true), "chmod 700 closed; echo evil > closed/sub/.git/config")
+		must(t, os.Chmod(filepath.Join(p.ws, "closed"), 0o700))
+		if text, err := os.ReadFile(filepath.Join(p.ws, "closed/sub/.git/config")); string(text) != "x\n" {
+			t.Errorf("%s: %q %v", mode, text, err)
+		}
+	}
+}

@@ -41,7 +41,13 @@ func guardGit(dir string) (repositories []string, err error) {
 	for len(level) > 0 {
 		var deeper []string
 		for _, dir := range level {
-			entries, _ := os.ReadDir(dir) // what cannot be read cannot be changed
+			if unix.Access(dir, unix.R_OK|unix.X_OK) != nil { // commands may be able to open it
+				if err := closed(dir); err != nil {
+					return nil, fmt.Errorf("%s: %w", dir, err)
+				}
+				continue
+			}
+			entries, _ := os.ReadDir(dir)
 			if seen += len(entries); seen > maxGuardWalk {
 				return nil, fmt.Errorf("the workspace holds more than %d files, too many to guard the repositories among them: serve a part of it, or without --sandbox isolate", maxGuardWalk)
 			}
@@ -70,6 +76,15 @@ func guardGit(dir string) (repositories []string, err error) {
 		level = deeper
 	}
 	return repositories, nil
+}
+
+// closed makes read only a directory that cannot be looked into: it may hold repositories,
+// and commands whose it is could open it.
+func closed(dir string) error {
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return setMount(dir, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY)
 }
 
 // isGitDir reports whether a directory is what git takes for a repository, or would once

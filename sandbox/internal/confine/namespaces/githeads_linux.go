@@ -13,8 +13,6 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
 // gitHeads keep repositories what git takes for repositories. Git passes over a .git
@@ -83,11 +81,14 @@ func (h *gitHeads) read(name string) string {
 		}
 		return ""
 	}
-	file, err := disk.OpenRegular(h.root, name, os.O_RDONLY|unix.O_NOFOLLOW)
+	file, err := h.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return ""
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
 	data, _ := io.ReadAll(io.LimitReader(file, maxHead))
 	text := string(data)
 	if to, ok := strings.CutPrefix(text, "ref:"); ok && strings.HasPrefix(strings.TrimLeft(to, " \t\n\r"), "refs/") {

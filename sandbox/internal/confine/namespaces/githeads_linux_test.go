@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
@@ -34,6 +36,12 @@ func TestHeadsAreMended(t *testing.T) {
 		"a link":     func() error { return replaceByLink(head, "../config") },
 		"a full directory": func() error {
 			return os.MkdirAll(filepath.Join(head+".x", "y"), 0o755) // renamed below
+		},
+		"a named pipe": func() error {
+			if err := os.Remove(head); err != nil {
+				return err
+			}
+			return unix.Mkfifo(head, 0o600)
 		},
 		"closed":      func() error { return os.Chmod(git, 0) },
 		"closed refs": func() error { return os.Chmod(filepath.Join(git, "refs"), 0o600) },

@@ -109,7 +109,7 @@ func (o *options) logger() (*slog.Logger, func(), error) {
 	if o.logFile == "" {
 		return slog.New(text), stderr.flush, nil
 	}
-	file, err := os.OpenFile(o.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := openLog(o.logFile, o.commandsWrite())
 	if err != nil {
 		return nil, nil, fmt.Errorf("--log-file: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // guarded reports whether rel is in a .git, at any depth, and decides what git
 // executes for its user: all but what git itself writes when it commits, merges
-// and fetches. Case is ignored everywhere, because a disk may ignore it.
+// and fetches. HEAD does: without one git takes the directory around for the repository. Case is ignored everywhere, because a disk may ignore it.
 func guarded(rel string) bool {
 	for parts := strings.Split(rel, "/"); len(parts) > 0; parts = parts[1:] {
 		if strings.EqualFold(parts[0], ".git") && (len(parts) == 1 || !gitsOwn(parts[1])) {
@@ -26,7 +26,7 @@ func guarded(rel string) bool {
 
 // gitsOwn reports whether an entry of .git holds only data of git's.
 func gitsOwn(name string) bool {
-	for _, pattern := range []string{"objects", "refs", "logs", "index", "HEAD", "*_HEAD", "MERGE_*", "COMMIT_EDITMSG", "packed-refs"} {
+	for _, pattern := range []string{"objects", "refs", "logs", "index", "*_HEAD", "MERGE_*", "COMMIT_EDITMSG", "packed-refs"} {
 		if ok, _ := path.Match(pattern, strings.TrimSuffix(name, ".lock")); ok {
 			return true
 		}
@@ -44,7 +44,7 @@ func (f *FS) guard(name string, p Path) error {
 
 // gitSettings are what decides in a directory that git takes for a repository,
 // whatever it is called; the mounts of commands cover the same.
-var gitSettings = []string{"config", "config.worktree", "config.lock", "config.worktree.lock", "commondir", "gitdir", "hooks", "info", "modules", "worktrees",
+var gitSettings = []string{"HEAD", "HEAD.lock", "config", "config.worktree", "config.lock", "config.worktree.lock", "commondir", "gitdir", "hooks", "info", "modules", "worktrees",
 	"branches", "description", "remotes"}
 
 // inRepository reports whether rel is or lies in such a setting.
@@ -85,9 +85,9 @@ func (f *FS) named(rel string) bool {
 	return inside
 }
 
-// isGitDir reports whether git takes a directory for a repository.
+// isGitDir reports whether git takes a directory for a repository, or would if it had a HEAD.
 func isGitDir(st *state, dir string) bool {
-	for _, name := range []string{"HEAD", "objects", "refs"} {
+	for _, name := range []string{"objects", "refs"} {
 		if _, err := st.root.Lstat(path.Join(dir, name)); err != nil {
 			return false
 		}

@@ -33,7 +33,7 @@ func TestGuardedFiles(t *testing.T) {
 		}
 		f.Guarded = guarded
 		for _, name := range []string{"c/hooks", ".git/config", ".git/hooks/pre-commit", ".git/commondir", "a/b/.git/config.worktree",
-			"c/.git", "c/link", ".GIT/info/attributes", "a/../.git/x", ".bare/config", ".bare/hooks/x"} {
+			"c/.git", "c/link", ".GIT/info/attributes", "a/../.git/x", ".git/HEAD", ".git/HEAD.lock", ".bare/HEAD", ".bare/config", ".bare/hooks/x"} {
 			if _, err := f.Write(name, []byte("x")); errors.Is(err, sandbox.ErrGuarded) != guarded || !guarded && err != nil {
 				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
 			}
@@ -42,11 +42,34 @@ func TestGuardedFiles(t *testing.T) {
 				t.Errorf("guarded %v: a patch of %s: %v", guarded, name, err)
 			}
 		}
-		for _, name := range []string{".git/HEAD", ".git/index.lock", "a/b/.git/refs/heads/x", ".git/ORIG_HEAD", ".gitignore", "c/.github", "c/config", "hooks", ".bare/packed-refs"} {
+		for _, name := range []string{".git/index.lock", "a/b/.git/refs/heads/x", ".git/ORIG_HEAD", ".gitignore", "c/.github", "c/config", "hooks", ".bare/packed-refs"} {
 			if _, err := f.Write(name, []byte("x")); err != nil {
 				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
 			}
 		}
 		_ = f.Close()
+	}
+}
+
+// TestGuardOutlastsHEAD: what a command takes from a repository does not open its settings.
+func TestGuardOutlastsHEAD(t *testing.T) {
+	dir := t.TempDir()
+	for _, sub := range []string{"bare/objects", "bare/refs"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Open(dir, sandbox.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, guarded := range []bool{true, false} {
+		f.Guarded = guarded
+		for _, name := range []string{"bare/config", "bare/hooks/pre-commit", "bare/HEAD"} {
+			if _, err := f.Write(name, []byte("x")); errors.Is(err, sandbox.ErrGuarded) != guarded || !guarded && err != nil {
+				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
+			}
+		}
 	}
 }

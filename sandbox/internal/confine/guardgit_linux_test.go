@@ -16,24 +16,34 @@ import (
 // gitAttacks make git run a program for its user: each leaves the file ran when
 // somebody uses git in the workspace, or in a repository in it, afterwards.
 var gitAttacks = map[string]string{
-	"config":          `git config core.fsmonitor "$PWD/evil"`,
-	"config replaced": `cp .git/config c && printf '[core]\nfsmonitor = %s/evil\n' "$PWD" >> c && mv -f c .git/config`,
-	"hooks":           `mkdir -p .git/hooks; cp evil .git/hooks/post-checkout`,
-	"hooks moved":     `mv .git/hooks h; mkdir .git/hooks && cp evil .git/hooks/post-checkout`,
-	".git moved":      `mv .git g && cp -r g .git && git config core.fsmonitor "$PWD/evil"`,
-	"worktree config": `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/config.worktree`,
-	"nested":          `git -C sub config core.fsmonitor "$PWD/evil"`,
-	"commondir":       `cp -r .git evil.d && git config -f evil.d/config core.fsmonitor "$PWD/evil" && echo ../evil.d > .git/commondir`,
-	"behind a file":   `git config -f bare/config core.fsmonitor "$PWD/evil"`,
-	"behind a link":   `git config -f really/config core.fsmonitor "$PWD/evil"`,
-	"another link":    `rm link/.git; cp -r really link/.git; git -C link config core.fsmonitor "$PWD/evil"`,
-	"a worktree":      `cp -r .git w; rm -f w/commondir; git config -f w/config core.fsmonitor "$PWD/evil"; echo $PWD/w > .git/worktrees/tree/commondir`,
-	"named":           `git config -f named/settings core.fsmonitor "$PWD/evil"`,
-	"named by a link": `rm way && mkdir -p way && git config -f way/settings core.fsmonitor "$PWD/evil"`,
-	"named moved":     `mv named n && mkdir named && git config -f named/settings core.fsmonitor "$PWD/evil"`,
-	"forged above":    `mkdir objects refs; echo > HEAD; git -C sub config core.fsmonitor "$PWD/evil"`,
-	"a .git file":     `mkdir e && git -C e init -q && git -C e config core.fsmonitor "$PWD/evil" && echo "gitdir: $PWD/e/.git" > file/.git`,
+	"config":           `git config core.fsmonitor "$PWD/evil"`,
+	"config replaced":  `cp .git/config c && printf '[core]\nfsmonitor = %s/evil\n' "$PWD" >> c && mv -f c .git/config`,
+	"hooks":            `mkdir -p .git/hooks; cp evil .git/hooks/post-checkout`,
+	"hooks moved":      `mv .git/hooks h; mkdir .git/hooks && cp evil .git/hooks/post-checkout`,
+	".git moved":       `mv .git g && cp -r g .git && git config core.fsmonitor "$PWD/evil"`,
+	"worktree config":  `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/config.worktree`,
+	"nested":           `git -C sub config core.fsmonitor "$PWD/evil"`,
+	"commondir":        `cp -r .git evil.d && git config -f evil.d/config core.fsmonitor "$PWD/evil" && echo ../evil.d > .git/commondir`,
+	"behind a file":    `git config -f bare/config core.fsmonitor "$PWD/evil"`,
+	"behind a link":    `git config -f really/config core.fsmonitor "$PWD/evil"`,
+	"another link":     `rm link/.git; cp -r really link/.git; git -C link config core.fsmonitor "$PWD/evil"`,
+	"a worktree":       `cp -r .git w; rm -f w/commondir; git config -f w/config core.fsmonitor "$PWD/evil"; echo $PWD/w > .git/worktrees/tree/commondir`,
+	"named":            `git config -f named/settings core.fsmonitor "$PWD/evil"`,
+	"forged above":     `mkdir objects refs; echo > HEAD; git -C sub config core.fsmonitor "$PWD/evil"`,
+	"own config":       `printf '[core]\nfsmonitor = %s/evil\n' "$PWD" > .git/worktrees/tree/config.worktree`,
+	"no HEAD":          `rm .git/HEAD; ` + bareAtTop,
+	"bad HEAD":         `echo nothing > .git/HEAD; ` + bareAtTop,
+	"HEAD a directory": `rm .git/HEAD; mkdir .git/HEAD; ` + bareAtTop,
+	"no objects":       `mv .git/objects .git/o; ` + bareAtTop,
+	"no HEAD below":    `cd sub; rm .git/HEAD; evil=$PWD/../evil; ` + bareAtTop,
+	"named by a link":  `rm way && mkdir -p way && git config -f way/settings core.fsmonitor "$PWD/evil"`,
+	"named moved":      `mv named n && mkdir named && git config -f named/settings core.fsmonitor "$PWD/evil"`,
+	"a .git file":      `mkdir e && git -C e init -q && git -C e config core.fsmonitor "$PWD/evil" && echo "gitdir: $PWD/e/.git" > file/.git`,
 }
+
+// bareAtTop has git find a repository in the directory itself, once its .git is none.
+const bareAtTop = `mkdir -p objects refs; echo ref: refs/heads/x > HEAD
+printf '[core]\nrepositoryformatversion = 0\nbare = false\nworktree = %s\nfsmonitor = %s\n' "$PWD" "${evil-$PWD/evil}" > config`
 
 // repository makes a workspace with repositories of each kind.
 func repository(t *testing.T) place {
@@ -162,6 +172,21 @@ func TestGitDataNeedsLandlock(t *testing.T) {
 		}
 		if out, status := p.inSh(t, i, "ln -s f "+p.outside+"/l"); status == 0 {
 			t.Errorf("abi %d: a link: %s", abi, out)
+		}
+	}
+}
+
+// TestClosedDirectoriesAreGuarded: a repository that could not be looked into when the
+// session began is not opened by commands, which own it.
+func TestClosedDirectoriesAreGuarded(t *testing.T) {
+	for _, mode := range []string{"0", "0400", "0100"} {
+		p := newPlace(t)
+		p.mustSh(t, "mkdir -p closed/sub/.git/objects closed/sub/.git/refs && echo x > closed/sub/.git/config && chmod "+mode+" closed")
+		t.Cleanup(func() { _ = os.Chmod(filepath.Join(p.ws, "closed"), 0o700) })
+		p.inSh(t, p.isolator(t, true), "chmod 700 closed; echo evil > closed/sub/.git/config")
+		must(t, os.Chmod(filepath.Join(p.ws, "closed"), 0o700))
+		if text, err := os.ReadFile(filepath.Join(p.ws, "closed/sub/.git/config")); string(text) != "x\n" {
+			t.Errorf("%s: %q %v", mode, text, err)
 		}
 	}
 }

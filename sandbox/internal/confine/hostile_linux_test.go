@@ -192,7 +192,7 @@ func TestPlainUser(t *testing.T) {
 	must(t, err)
 	copied := filepath.Join(dir, "confine.test")
 	must(t, os.WriteFile(copied, bin, 0o755))
-	cmd := exec.Command(copied, "-test.v", "-test.short", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile|TestCell")
+	cmd := exec.Command(copied, "-test.v", "-test.short", "-test.run", "TestEscape|TestKillLeavesNobody/scope|TestServer|TestSurvivors|TestStatus|TestLoopback|TestFile|TestCell|TestClosedDirectories|TestGitIsGuarded")
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 	cmd.Dir = dir
 	cmd.SysProcAttr = &unix.SysProcAttr{Credential: credential(nobody)}
@@ -204,6 +204,9 @@ func TestPlainUser(t *testing.T) {
 	}
 	if err != nil {
 		t.Errorf("as a plain user: %v", err)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestClosedDirectoriesAreGuarded") {
+		t.Error("closed directories were not tried as a plain user")
 	}
 	for _, battery := range []string{"TestEscape", "TestEscapeFromCell"} {
 		if n := strings.Count(string(out), "--- PASS: "+battery+"/"); n < 40 {

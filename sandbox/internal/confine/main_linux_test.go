@@ -185,10 +185,13 @@ type result struct {
 	domain *threads.Domain
 }
 
+// commandTime is the longest that do lets a command run.
+var commandTime = 2 * time.Minute
+
 // do runs a command confined (c may be nil: unconfined) in the workspace.
 func (p place) do(t testing.TB, c *threads.Confiner, env []string, argv ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = p.ws

@@ -232,8 +232,21 @@ var (
 	socket   = regexp.MustCompile(`\bunix://(/[^\s'"]*[^\s'".,:;])`)
 )
 
-// namedPaths returns what looks like a path in a line of stderr.
+// speaker is a program by its path that begins a line, with a shell's count of lines.
+var speaker = regexp.MustCompile(`^/[^\s:]+: (?:(?:line )?\d+: )?`)
+
+// namedPaths returns what looks like a path in a line of stderr, but for the program that
+// says it: nobody shall be asked to let commands write a shell.
 func namedPaths(line string) []string {
+	if said := speaker.FindString(line); said != "" {
+		if out := pathsIn(line[len(said):]); len(out) > 0 {
+			return out
+		}
+	}
+	return pathsIn(line)
+}
+
+func pathsIn(line string) []string {
 	var out []string
 	for _, re := range []*regexp.Regexp{quoted, absolute, alone, socket} {
 		for _, m := range re.FindAllStringSubmatch(line, -1) {

@@ -27,6 +27,7 @@ func TestExplain(t *testing.T) {
 			return "", fs.ErrNotExist
 		},
 	}
+	there["/usr/bin/sh"], there["/usr/bin/bash"], there["/usr/bin/touch"], there["/usr/bin/cat"] = "/usr/bin/dash", "/usr/bin/bash", "/usr/bin/touch", "/usr/bin/cat"
 	const either = "blocked by the sandbox: read or write /etc/passwd (outside the workspace; ask the user to add --allow-read /etc/passwd, or --allow-write /etc/passwd if it is to be written, to the arguments of perstack-base)"
 	passwd := "blocked by the sandbox: read /etc/passwd (outside the workspace; ask the user to add --allow-read /etc/passwd to the arguments of perstack-base)"
 	for _, tt := range []struct {
@@ -46,6 +47,11 @@ func TestExplain(t *testing.T) {
 			"blocked by the sandbox: write /usr/x (outside the workspace; ask the user to add --allow-write /usr to the arguments of perstack-base)"}},
 		{"sh: 1: cannot create /usr/bin/env: Permission denied", []string{
 			"blocked by the sandbox: write /usr/bin/env (outside the workspace; ask the user to add --allow-write /usr/bin/env to the arguments of perstack-base)"}},
+		{"/usr/bin/sh: 1: cannot create mine: Permission denied", nil}, // the shell only says so
+		{"/usr/bin/bash: line 7: mine: Permission denied", nil},
+		{"/usr/bin/touch: cannot touch 'mine': Permission denied", nil},
+		{"/usr/bin/cat: /etc/passwd: Permission denied", []string{passwd}},
+		{"/etc/passwd: Permission denied", []string{either}},
 		{"cat: out: Permission denied", []string{
 			"blocked by the sandbox: read /ws/out (outside the workspace; ask the user to add --allow-read /home/u/secret file to the arguments of perstack-base)"}},
 		{"cat: '/home/u/a b': Permission denied", []string{

@@ -136,6 +136,7 @@ func (c *Cell) follow(killed bool) {
 		}
 		if int(n.pid) == c.program {
 			c.status = syscall.WaitStatus(n.status)
+			c.isolator.locks.mend()
 			close(c.leader)
 		}
 	}
@@ -145,6 +146,7 @@ func (c *Cell) follow(killed bool) {
 	if killed {
 		c.isolator.sweep()
 	}
+	c.isolator.locks.mend()
 	c.notes.Close()
 	select {
 	case <-c.leader:

@@ -23,6 +23,8 @@ type gitLocks struct {
 	kept map[string]os.FileInfo // what is covered, nil where nothing is; see fallen
 	host os.FileInfo            // the host's directory, which is covered, too; nil for none
 	pin  *os.File               // the same, so that no other gets its number; nil for none
+
+	heads *gitHeads
 }
 
 // holdLocks takes the locks by which git changes its settings, beside other
@@ -32,7 +34,7 @@ func holdLocks(workspace string) (*gitLocks, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &gitLocks{root: root}
+	l := &gitLocks{root: root, heads: &gitHeads{root: root}}
 	l.host, _ = root.Lstat(hostDir)
 	l.pin, _ = root.OpenFile(hostDir, unix.O_PATH, 0)
 	if info, err := root.Stat(".git"); err != nil || !info.IsDir() {
@@ -119,11 +121,19 @@ func another(was, now os.FileInfo) bool {
 	return (was == nil) != (now == nil) || was != nil && !os.SameFile(was, now)
 }
 
+// mend puts back what commands have taken from repositories.
+func (l *gitLocks) mend() {
+	if l != nil {
+		l.heads.mend()
+	}
+}
+
 // release removes the locks that no other session holds.
 func (l *gitLocks) release() {
 	if l == nil {
 		return
 	}
+	l.mend()
 	for _, file := range l.held {
 		name := filepath.Join(".git", filepath.Base(file.Name()))
 		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && l.is(name, file) {

@@ -26,6 +26,9 @@ var (
 	gitDirs     = []string{"hooks", "info", "modules"}
 	gitFiles    = map[string]string{"config": "", "config.worktree": "", "commondir": ".\n"}
 	gitOwnTree  = "worktrees"
+
+	// Without these a directory is no repository: they stay where they are.
+	gitData = []string{"objects", "refs"}
 )
 
 // maxGuardWalk bounds how many entries of a workspace are looked at for the
@@ -33,27 +36,29 @@ var (
 var maxGuardWalk = 1_000_000
 
 // guardGit makes the settings and hooks of the repositories in a directory read
-// only. A mount point cannot be moved away; that is why each git directory is one too.
-func guardGit(top string) error {
+// only, and returns where they are, the outer ones first. A mount point cannot be moved
+// away; that is why each git directory is one too.
+func guardGit(top string) (repositories []string, err error) {
 	level, seen := []string{top}, 0
 	for len(level) > 0 {
 		var deeper []string
 		for _, dir := range level {
-			entries, err := os.ReadDir(dir)
+			entries, err := lookInto(dir)
 			if err != nil {
 				if err := guardUnlisted(dir, top, err); err != nil {
-					return err
+					return nil, err
 				}
 				continue
 			}
 			if seen += len(entries); seen > maxGuardWalk {
-				return fmt.Errorf("the workspace holds more than %d files, too many to guard the repositories among them: serve a part of it, or without --sandbox isolate", maxGuardWalk)
+				return nil, fmt.Errorf("the workspace holds more than %d files, too many to guard the repositories among them: serve a part of it, or without --sandbox isolate", maxGuardWalk)
 			}
 			named := filepath.Base(dir) == ".git"
 			if named || isGitDir(entries) {
 				if err := guardRepository(dir); err != nil {
-					return fmt.Errorf("%s: %w", dir, err)
+					return nil, fmt.Errorf("%s: %w", dir, err)
 				}
+				repositories = append(repositories, dir)
 			}
 			if named {
 				continue // what only looks like one may hold others
@@ -65,14 +70,22 @@ func guardGit(top string) error {
 					deeper = append(deeper, path)
 				case entry.Name() == ".git":
 					if err := guardPointer(path, entry); err != nil {
-						return fmt.Errorf("%s: %w", path, err)
+						return nil, fmt.Errorf("%s: %w", path, err)
 					}
 				}
 			}
 		}
 		level = deeper
 	}
-	return nil
+	return repositories, nil
+}
+
+// lookInto lists a directory in which names mean something, too.
+func lookInto(dir string) ([]fs.DirEntry, error) {
+	if err := unix.Access(dir, unix.R_OK|unix.X_OK); err != nil {
+		return nil, err
+	}
+	return os.ReadDir(dir)
 }
 
 // guardUnlisted makes read only what cannot be listed: commands can own it, and change its
@@ -95,8 +108,9 @@ func guardUnlisted(dir, top string, why error) error {
 	return fmt.Errorf("the repositories below %s cannot be guarded; let its owner list it, or remove it: %w", dir, why)
 }
 
-// isGitDir reports whether a directory is what git takes for a repository, or was when it
-// was guarded before: commands can move git's data away, but not what was read only then.
+// isGitDir reports whether a directory is what git takes for a repository, or would once it
+// has its HEAD again, or was when it was guarded before: commands can move git's data away,
+// but not what was read only then.
 func isGitDir(entries []fs.DirEntry) bool {
 	there := map[string]bool{}
 	for _, entry := range entries {
@@ -106,7 +120,7 @@ func isGitDir(entries []fs.DirEntry) bool {
 	for _, name := range slices.AppendSeq(slices.Clone(gitDirs), maps.Keys(gitFiles)) {
 		guarded = guarded && there[name]
 	}
-	return guarded || there["HEAD"] && there["objects"] && there["refs"]
+	return guarded || there["objects"] && there["refs"] && (there["HEAD"] || there["config"])
 }
 
 // guardPointer guards a .git that names the directory. The directory itself is
@@ -152,6 +166,15 @@ func guardRepository(git string) error {
 	}
 	for _, name := range names {
 		if err := readOnly(filepath.Join(git, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range gitData {
+		path := filepath.Join(git, name)
+		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+			continue
+		}
+		if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 			return err
 		}
 	}
@@ -235,6 +258,7 @@ func guardPlace(path string, g grant) error {
 		_ = os.Mkdir(filepath.Join(path, "info"), 0o777) // git makes it, too
 	case g.kind == policy.GitData:
 		names = []string{"commondir", "gitdir", "config.worktree", "modules"} // of a linked worktree
+		makeOwnSettings(path)
 	}
 	for _, name := range names {
 		if err := readOnly(filepath.Join(path, name)); err != nil {
@@ -242,6 +266,18 @@ func guardPlace(path string, g grant) error {
 		}
 	}
 	return nil
+}
+
+// makeOwnSettings makes the settings of a linked worktree that are missing, which mean
+// nothing while they are empty: what does not exist cannot be kept.
+func makeOwnSettings(part string) {
+	if _, err := os.Lstat(filepath.Join(part, "commondir")); err != nil {
+		return // other data of git's
+	}
+	_ = os.Mkdir(filepath.Join(part, "modules"), 0o777)
+	if f, err := os.OpenFile(filepath.Join(part, "config.worktree"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
+		f.Close()
+	}
 }
 
 // readOnly makes a file or directory a mount that cannot be written.

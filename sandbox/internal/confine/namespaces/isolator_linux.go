@@ -118,7 +118,10 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 
 // Fallen reports whether the guard of the workspace's repository does not cover it
 // any more, or the first process of the namespaces has ended: nothing runs in them then.
-func (i *Isolator) Fallen() bool { return i.locks.fallen() || i.Keeper.ended() }
+func (i *Isolator) Fallen() bool {
+	i.locks.mend()
+	return i.locks.fallen() || i.Keeper.ended()
+}
 
 // furnish makes the namespaces and all that they hold.
 func (i *Isolator) furnish(in Isolation) (err error) {
@@ -130,9 +133,12 @@ func (i *Isolator) furnish(in Isolation) (err error) {
 	if i.Keeper, err = newKeeper(spaces); err != nil {
 		return err
 	}
-	made, err := i.Keeper.stage(in)
+	made, repositories, err := i.Keeper.stage(in)
 	if err != nil {
 		return err
+	}
+	if i.locks != nil {
+		i.locks.heads.keep(repositories)
 	}
 	if in.Gateway {
 		if i.Way, err = gateway.Open(in.Gate, made); err != nil {

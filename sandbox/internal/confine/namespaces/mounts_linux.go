@@ -22,24 +22,25 @@ const oldRoot = "/.old"
 
 // arrange makes a tree of mounts in which nothing exists but what the policy
 // names, at the same paths, and makes it the root of the calling process, which
-// must be alone in its namespaces.
-func arrange(in Isolation) error {
+// must be alone in its namespaces. It returns the repositories that are guarded.
+func arrange(in Isolation) (repositories []string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("private mounts: %w", err)
+		return nil, fmt.Errorf("private mounts: %w", err)
 	}
 	if err := enterEmptyRoot("/proc"); err != nil {
-		return err
+		return nil, err
 	}
 	v := view{grants: map[string]grant{}, links: map[string]string{}, memory: in.MaxMemory}
 	v.collect(in.Policy, in.Files)
+	guard := func() (err error) { repositories, err = guardWorkspace(in); return err }
 	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.shareMemory(in.Policy) }, func() error { return v.coverSockets(append(in.Sockets, v.sockets(in.Policy)...)) }, v.lay(in.Files), v.link, mountProc,
-		func() error { return v.layNameServers(in.Names) }, func() error { return guardWorkspace(in) }, leaveOldRoot}
+		func() error { return v.layNameServers(in.Names) }, guard, leaveOldRoot}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return repositories, nil
 }
 
 // enterEmptyRoot mounts an empty file system on any directory and moves into it,
@@ -424,18 +425,18 @@ func mountProc() error {
 const procFlags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
 // guardWorkspace hides what is the host's in the workspace, and keeps what git
-// executes for its user as it is.
-func guardWorkspace(in Isolation) error {
+// executes for its user as it is. It returns the repositories that it has found.
+func guardWorkspace(in Isolation) (repositories []string, err error) {
 	if !in.Guard {
-		return nil
+		return nil, nil
 	}
 	if err := coverPerstack(in.Workspace); err != nil {
-		return err
+		return nil, err
 	}
-	if err := guardGit(in.Workspace); err != nil {
-		return err
+	if repositories, err = guardGit(in.Workspace); err != nil {
+		return nil, err
 	}
-	return guardNamed(in.Workspace)
+	return repositories, guardNamed(in.Workspace)
 }
 
 // hostDir is the directory of the workspace that belongs to the Perstack runtime.

@@ -35,9 +35,10 @@ func init() {
 	if len(os.Args) != 1 || os.Args[0] != stageName {
 		return
 	}
-	made, err := beStage()
+	made, repositories, err := beStage()
 	if err == nil {
-		err = unix.Sendmsg(unix.Stdout, []byte(stageDone+"\n"), unix.UnixRights(made...), nil, 0)
+		text, _ := json.Marshal(repositories)
+		err = unix.Sendmsg(unix.Stdout, fmt.Appendf(nil, "%s%s\n", stageDone, text), unix.UnixRights(made...), nil, 0)
 	}
 	if err != nil {
 		var number unix.Errno
@@ -48,40 +49,46 @@ func init() {
 	os.Exit(0)
 }
 
-// stageDone is what the stage says when all went well.
-const stageDone = "ready"
+// stageDone is what the stage says when all went well, before the repositories that it
+// guards.
+const stageDone = "ready "
 
 // stage has the namespaces filled, and returns the descriptors of what a gateway
-// consists of, if one is wanted.
-func (k *Keeper) stage(in Isolation) (made []int, err error) {
+// consists of, if one is wanted, and the repositories that are guarded.
+func (k *Keeper) stage(in Isolation) (made []int, repositories []string, err error) {
 	theirTask, task, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer closeFiles(theirTask, task)
 	result, theirResult, err := resultPair()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer result.Close()
 	defer theirResult.Close()
 	if err := k.startStage(theirTask, theirResult); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	theirTask.Close()
 	theirResult.Close()
 	_ = result.SetReadDeadline(time.Now().Add(stageTime)) // a file system may not answer
 	if err := json.NewEncoder(task).Encode(in); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	line, made, err := readPassed(result)
-	switch line = strings.TrimSpace(line); line {
-	case stageDone:
-		return made, nil
-	case "":
-		return nil, fmt.Errorf("the process that fills them ended early: %w", err)
+	if list, ok := strings.CutPrefix(line, stageDone); ok {
+		var paths [][]byte // not every path is text
+		_ = json.Unmarshal([]byte(list), &paths)
+		for _, path := range paths {
+			repositories = append(repositories, string(path))
+		}
+		return made, repositories, nil
 	}
-	return nil, stageError(line)
+	if line = strings.TrimSpace(line); line == "" {
+		return nil, nil, fmt.Errorf("the process that fills them ended early: %w", err)
+	}
+	return nil, nil, stageError(line)
 }
 
 // resultPair makes two sockets that are connected, ours and one to give away.
@@ -164,14 +171,14 @@ func (k *Keeper) startStage(task, result *os.File) error {
 }
 
 // beStage makes what the namespaces hold.
-func beStage() (made []int, err error) {
+func beStage() (made []int, repositories [][]byte, err error) {
 	task, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var in Isolation
 	if err := json.Unmarshal(task, &in); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if in.Lacks.MountSetattr {
 		mountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
@@ -179,20 +186,24 @@ func beStage() (made []int, err error) {
 	settings := -1
 	if in.Gateway {
 		if settings, err = gateway.OpenSettings(); err != nil {
-			return nil, fmt.Errorf("the settings of networks: %w", err)
+			return nil, nil, fmt.Errorf("the settings of networks: %w", err)
 		}
 	}
-	if err := arrange(in); err != nil {
-		return nil, err
+	found, err := arrange(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, path := range found[:min(len(found), maxHeads)] {
+		repositories = append(repositories, []byte(path))
 	}
 	if in.Policy.Network {
-		return nil, nil
+		return nil, repositories, nil
 	}
 	if err := gateway.RaiseLoopback(); err != nil {
-		return nil, fmt.Errorf("loopback: %w", err)
+		return nil, nil, fmt.Errorf("loopback: %w", err)
 	}
 	if in.Gateway {
-		return gateway.Make(settings, in.Lacks.Lacks)
+		made, err = gateway.Make(settings, in.Lacks.Lacks)
 	}
-	return nil, nil
+	return made, repositories, err
 }

@@ -1,0 +1,83 @@
+//go:build amd64 || arm64
+
+package namespaces
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
+)
+
+// TestHeadsAreMended: what git would not take for a repository any more is one again, and
+// what git itself has changed stays.
+func TestHeadsAreMended(t *testing.T) {
+	dir := t.TempDir()
+	git := filepath.Join(dir, "a/.git")
+	for _, name := range gitData {
+		filetest.Must(t, os.MkdirAll(filepath.Join(git, name), 0o755))
+	}
+	head := filepath.Join(git, "HEAD")
+	root, err := os.OpenRoot(dir)
+	filetest.Must(t, err)
+	defer root.Close()
+	h := &gitHeads{root: root}
+	good := "ref: refs/heads/main\n"
+	filetest.Must(t, os.WriteFile(head, []byte(good), 0o644))
+	h.keep([]string{git, "/elsewhere"})
+	for name, spoil := range map[string]func() error{
+		"removed":    func() error { return os.Remove(head) },
+		"emptied":    func() error { return os.Truncate(head, 0) },
+		"other text": func() error { return os.WriteFile(head, []byte("ref: elsewhere"), 0o644) },
+		"short id":   func() error { return os.WriteFile(head, []byte("0123456789abcdef"), 0o644) },
+		"a link":     func() error { return replaceByLink(head, "../config") },
+		"a full directory": func() error {
+			return os.MkdirAll(filepath.Join(head+".x", "y"), 0o755) // renamed below
+		},
+		"a named pipe": func() error {
+			if err := os.Remove(head); err != nil {
+				return err
+			}
+			return unix.Mkfifo(head, 0o600)
+		},
+		"closed":      func() error { return os.Chmod(git, 0) },
+		"closed refs": func() error { return os.Chmod(filepath.Join(git, "refs"), 0o600) },
+	} {
+		filetest.Must(t, spoil())
+		if name == "a full directory" {
+			filetest.Must(t, os.Remove(head))
+			filetest.Must(t, os.Rename(head+".x", head))
+		}
+		h.mend()
+		if text, err := os.ReadFile(head); string(text) != good {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+		for _, path := range []string{git, filepath.Join(git, "refs")} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o700 != 0o700 {
+				t.Errorf("%s: %s: %v %v", name, path, info, err)
+			}
+		}
+	}
+	for _, other := range []string{"ref:\trefs/heads/topic", "0123456789abcdef0123456789abcdef01234567\n"} {
+		filetest.Must(t, os.WriteFile(head, []byte(other), 0o644))
+		h.mend()
+		if text, _ := os.ReadFile(head); string(text) != other {
+			t.Errorf("%q became %q", other, text)
+		}
+	}
+	filetest.Must(t, replaceByLink(head, "refs/heads/old")) // as git wrote it once
+	h.mend()
+	if to, _ := os.Readlink(head); to != "refs/heads/old" {
+		t.Errorf("a link to a branch became %q", to)
+	}
+}
+
+func replaceByLink(path, to string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return os.Symlink(to, path)
+}

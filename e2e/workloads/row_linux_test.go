@@ -71,9 +71,10 @@ const (
 	namespaces = blocked + "create namespaces"
 )
 
-// A tool that would try for a minute what cannot come is ended, and says so.
+// A tool that would try longer than a minute what cannot come is ended, and says so:
+// npm does for 70 s. A machine under load may take half of that.
 const (
-	patiently = "timeout 30 "
+	patiently = "timeout 60 "
 	gaveUp    = " || test $? != 124 && echo gave up by itself"
 	byItself  = "gave up by itself\n"
 )

@@ -26,6 +26,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/skillsapi"
 	"github.com/perstack-ai/perstack-base/server/internal/tasks"
@@ -102,7 +103,7 @@ type Config struct {
 	Network    process.Network   // what of the network commands may use; the zero value: nothing
 	AllowRead  []string          // absolute paths that commands may read besides
 	AllowWrite []string          // absolute paths that commands may write besides
-	Quota      process.Quota     // what the commands of one session may use together; the zero value: no bound
+	Quota      quota.Limits      // what the commands of one session may use together; the zero value: no bound
 
 	// TraceFile is the file that spans are appended to, a line of OTLP/JSON for each; ""
 	// = no spans. It must lie where no command writes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 	"github.com/perstack-ai/perstack-base/tools/internal/patch"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
@@ -67,7 +68,7 @@ var kinds = []struct {
 	{is[*process.NoRoomError], Unavailable},
 	{is[*process.ContainerError], Unavailable},
 	{is[*process.TooManyError], Unavailable},
-	{is[*process.SessionFullError], Unavailable},
+	{is[*quota.FullError], Unavailable},
 	{is[*process.InputFullError], Unavailable},
 	{is[*process.EndedError], Conflict},
 	{is[*plan.TooLargeError], TooLarge},

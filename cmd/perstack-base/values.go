@@ -18,6 +18,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -229,11 +230,11 @@ func mistaken(text string) error {
 var oneWord = regexp.MustCompile(`^[\w-]+$`)
 
 // quotaFlags take what the commands of one session may use together.
-func quotaFlags(f *pflag.FlagSet, q *process.Quota) {
+func quotaFlags(f *pflag.FlagSet, q *quota.Limits) {
 	f.Var(&setting{"SIZE", "", func(text string) error {
-		size, err := process.ParseSize(text)
-		if err != nil || size < process.MinMemory {
-			return fmt.Errorf("must be a number of bytes, or of K, M, G or T (powers of 1024), at least %s, as in 512M or 2G", process.SizeText(process.MinMemory))
+		size, err := quota.ParseSize(text)
+		if err != nil || size < quota.MinMemory {
+			return fmt.Errorf("must be a number of bytes, or of K, M, G or T (powers of 1024), at least %s, as in 512M or 2G", quota.SizeText(quota.MinMemory))
 		}
 		q.MaxMemory = size
 		return nil
@@ -248,8 +249,8 @@ func quotaFlags(f *pflag.FlagSet, q *process.Quota) {
 	}}, "max-processes", fmt.Sprintf("let the commands of a session have this many processes and threads together (default %d, where the kernel counts them)", sandbox.DefaultLimits.Processes))
 	f.Var(&setting{"N", "", func(text string) error {
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(n >= process.MinCPUs && n <= process.MaxCPUs) {
-			return errors.New("must be a number of processors of at least " + strconv.FormatFloat(process.MinCPUs, 'g', -1, 64) + ", as in 0.5 or 2")
+		if err != nil || !(n >= quota.MinCPUs && n <= quota.MaxCPUs) {
+			return errors.New("must be a number of processors of at least " + strconv.FormatFloat(quota.MinCPUs, 'g', -1, 64) + ", as in 0.5 or 2")
 		}
 		q.MaxCPUs = n
 		return nil

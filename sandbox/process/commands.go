@@ -13,7 +13,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -28,7 +28,7 @@ type Config struct {
 	AllowRead  []string       // absolute paths that commands may read besides
 	AllowWrite []string       // absolute paths that commands may write besides
 	NoCache    bool           // what tools keep for later ends with the session
-	Quota      Quota          // what the commands of one session may use together
+	Quota      quota.Limits   // what the commands of one session may use together
 
 	Container Container // where commands run; the zero value: on this machine
 
@@ -45,14 +45,14 @@ func (cfg Config) host() environ.Host {
 
 // Commands is the part that all sessions of one server share.
 type Commands struct {
-	cfg     Config
-	limits  sandbox.Limits
-	env     func() []string // filtered once
-	null    *os.File
-	guard   *tree.Watchdog
-	reserve usage.Reserve
-	leave   sync.Once // the control groups, after the last commands of this program
-	forget  func()    // no orphan concerns these commands any more
+	cfg    Config
+	limits sandbox.Limits
+	env    func() []string // filtered once
+	null   *os.File
+	guard  *tree.Watchdog
+	rules  *quota.Rules
+	leave  sync.Once // the control groups, after the last commands of this program
+	forget func()    // no orphan concerns these commands any more
 
 	apart     registry          // what StartApart has started
 	fleet     *containers.Fleet // the containers in which commands run; nil: on this machine
@@ -76,7 +76,7 @@ var openCommands atomic.Int32
 
 // NewCommands prepares to run commands in cfg.Dir. Nothing is started yet.
 func NewCommands(cfg Config) (*Commands, error) {
-	if err := cfg.Quota.check(); err != nil {
+	if err := cfg.Quota.Check(); err != nil {
 		return nil, err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -89,6 +89,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c := &Commands{cfg: cfg, limits: cfg.Limits.WithDefaults(), null: null, guard: new(tree.Watchdog), startTime: startTime,
 		shells: map[*Shell]bool{}}
 	c.apart.limits = c.limits
+	c.rules = c.newRules()
 	c.cache = sync.OnceValue(c.openCache)
 	c.confinement = &confinement{cfg: cfg, cache: c.cache}
 	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(environ.ForContainer(cfg.host())) })
@@ -201,7 +202,7 @@ func (c *Commands) Close() error {
 	c.closeCache()
 	c.confinement.close()
 	c.guard.Close()
-	c.reserve.Close()
+	c.rules.Reserve.Close()
 	c.leave.Do(func() {
 		if openCommands.Add(-1) == 0 {
 			cgroup.Leave()

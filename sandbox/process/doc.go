@@ -7,7 +7,7 @@
 // environment (internal/environ, equip.go) and a private directory (internal/private),
 // confined (confine.go decides how, session.go holds the cage), started (internal/tree),
 // followed to its end, and told what was refused. What it prints is kept by package
-// capture.
+// capture, what it may use is bounded by package quota.
 //
 // Where commands run in containers (away.go, internal/containers) a Shell hands them to
 // the same Shell inside (runner.go), by the protocol of package remote.

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"golang.org/x/sys/unix"
 )
 
 // quotaShell is a session with limits, skipped where a mode is not to be had.
-func quotaShell(t *testing.T, mode Mode, q Quota) *Shell {
+func quotaShell(t *testing.T, mode Mode, q quota.Limits) *Shell {
 	t.Helper()
 	c, err := NewCommands(Config{Dir: t.TempDir(), Sandbox: mode, Quota: q})
 	if err != nil {
@@ -39,7 +40,7 @@ func TestQuotaWatch(t *testing.T) {
 		} {
 			t.Run(string(mode)+" "+said, func(t *testing.T) {
 				t.Parallel()
-				s := quotaShell(t, mode, Quota{MaxMemory: 64 << 20, MaxProcesses: 12})
+				s := quotaShell(t, mode, quota.Limits{MaxMemory: 64 << 20, MaxProcesses: 12})
 				res, err := s.Run(context.Background(), sh(line))
 				if err != nil || !slices.ContainsFunc(res.Refused, func(r string) bool { return strings.Contains(r, said) }) {
 					t.Errorf("%v: %+v %q", err, res.Refused, res.Stderr.Head)
@@ -58,7 +59,7 @@ func TestQuotaIsOfOneSession(t *testing.T) {
 	for _, mode := range []Mode{Isolate, Landlock, Off} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			one := quotaShell(t, mode, Quota{MaxMemory: 64 << 20})
+			one := quotaShell(t, mode, quota.Limits{MaxMemory: 64 << 20})
 			other := one.c.NewShell()
 			begun, ended := make(chan struct{}), make(chan Result)
 			go func() {
@@ -87,13 +88,13 @@ func TestQuotaIsFull(t *testing.T) {
 	for _, mode := range []Mode{Isolate, Landlock, Off} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			s := quotaShell(t, mode, Quota{MaxProcesses: 8})
+			s := quotaShell(t, mode, quota.Limits{MaxProcesses: 8})
 			c := sh("for i in $(seq 7); do sleep 60 & done; echo begun; wait")
 			begun, ended := make(chan struct{}), make(chan Result)
 			ctx, cancel := context.WithCancel(context.Background())
 			go func() { res, _ := s.Run(ctx, once(c, func() { close(begun) })); ended <- res }()
 			<-begun
-			var full *SessionFullError
+			var full *quota.FullError
 			if res, err := s.Run(context.Background(), sh("true")); !errors.As(err, &full) || !strings.Contains(err.Error(), "--max-processes 8 reached") {
 				t.Errorf("%+v %v", res, err)
 			}
@@ -114,7 +115,7 @@ func TestQuotaLeavesAWayOut(t *testing.T) {
 	for _, mode := range []Mode{Isolate, Landlock, Off} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			s := quotaShell(t, mode, Quota{MaxProcesses: 8})
+			s := quotaShell(t, mode, quota.Limits{MaxProcesses: 8})
 			left := sh("for i in $(seq 7); do sleep 60 > /dev/null 2>&1 & echo $! >> pids; done")
 			if res, err := s.Run(context.Background(), left); err != nil || res.ExitCode != 0 || len(res.Refused) > 0 {
 				t.Fatalf("%+v %v", res, err)
@@ -128,15 +129,14 @@ func TestQuotaLeavesAWayOut(t *testing.T) {
 
 // TestQuotaRests: nobody looks after a session that has no commands.
 func TestQuotaRests(t *testing.T) {
-	s := quotaShell(t, Off, Quota{MaxMemory: 1 << 40})
-	if s.ration.how.memory == Exactly {
+	s := quotaShell(t, Off, quota.Limits{MaxMemory: 1 << 40})
+	if s.c.Kept()[0].Keeping == quota.Exactly {
 		t.Skip("the kernel counts here")
 	}
-	watching := func() bool { s.ration.mu.Lock(); defer s.ration.mu.Unlock(); return s.ration.watching }
 	if _, err := s.Run(context.Background(), sh("sleep 1")); err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); watching(); time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); s.ration.Watches(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > 30*time.Second {
 			t.Fatal("it looks on")
 		}

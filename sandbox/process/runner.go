@@ -19,6 +19,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 )
 
 // A runner is the inside of a container: the same Commands as outside, behind a
@@ -107,11 +108,11 @@ func (r *runner) tellWalls(w *remote.Welcome) {
 	memory, processes, cpus := cgroup.Around().Keeps(cgroup.Limits{Memory: q.MaxMemory, Processes: asked(q.MaxProcesses), CPUs: q.MaxCPUs})
 	switch {
 	case !memory:
-		w.Unkept = maxMemoryFlag
+		w.Unkept = quota.MaxMemoryFlag
 	case !processes:
-		w.Unkept = maxProcessesFlag
+		w.Unkept = quota.MaxProcessesFlag
 	case !cpus:
-		w.Unkept = maxCPUsFlag
+		w.Unkept = quota.MaxCPUsFlag
 	}
 }
 

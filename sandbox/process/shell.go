@@ -17,6 +17,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 )
 
 // A Shell runs the commands of one session and owns what they leave behind.
@@ -32,7 +33,7 @@ type Shell struct {
 
 	held   registry // what Start has started
 	away   *away    // commands run in a container; nil: on this machine
-	ration ration
+	ration quota.Ration
 
 	mu      sync.Mutex
 	running map[*job]bool
@@ -56,9 +57,9 @@ type job struct {
 	start   string        // the directory of its Startup, "" for none
 	began   time.Time
 	shell   *Shell
-	account account     // what was counted before it
-	planted atomic.Bool // tree is set
-	shared  atomic.Bool // another command of the session ran at some time meanwhile
+	account quota.Account // what was counted before it
+	planted atomic.Bool   // tree is set
+	shared  atomic.Bool   // another command of the session ran at some time meanwhile
 }
 
 // A launched is what a command is started with, and in.
@@ -177,8 +178,8 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	}
 	l := launched{tree.Launch{Argv: append([]string{c.Name}, c.Args...), Env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), Dir: c.Dir,
 		Mark: s.session.mark, Alone: func() bool { return !j.shared.Load() }, Over: ctx.Done()}, cage}
-	if l.Bounds, j.account, err = s.ration.begin(s); err != nil {
-		return noRoom(err)
+	if l.Bounds, j.account, err = s.ration.Begin(s.c.rules, bounded{s}); err != nil {
+		return notBounded(err)
 	}
 	if l.Dir == "" {
 		l.Dir = s.c.cfg.Dir
@@ -371,7 +372,7 @@ func (j *job) refused(stdout, stderr capture.Output) []string {
 // settle completes the result of an ended command and lets go of it, or keeps it
 // until its survivors end.
 func (s *Shell) settle(j *job, res *Result) {
-	res.Refused = append(s.ration.reasons(j, res), j.refused(res.Stdout, res.Stderr)...) // whatever the exit code: a pipe or "|| true" hides it
+	res.Refused = append(s.reasons(j, res), j.refused(res.Stdout, res.Stderr)...) // whatever the exit code: a pipe or "|| true" hides it
 	res.Duration = time.Since(j.began)
 	over := j.over()
 	s.mu.Lock()
@@ -441,7 +442,7 @@ func (s *Shell) Close() error {
 		s.endLeft(last) // what the last commands left
 	}
 	s.held.close()
-	s.ration.close()
+	s.ration.Close()
 	s.session.close(s.c.guard)
 	s.c.mu.Lock()
 	delete(s.c.shells, s)

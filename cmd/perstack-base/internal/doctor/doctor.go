@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process"
+	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"github.com/perstack-ai/perstack-base/server"
 )
 
@@ -28,12 +29,12 @@ type Flags struct {
 
 // common is what doctor tells wherever commands run.
 type common struct {
-	Network  string         `json:"network"`            // deny, allow or rules
-	Rules    []string       `json:"rules,omitempty"`    // what of the network commands reach
-	Withheld []string       `json:"withheld"`           // names of variables that commands do not see
-	LeftOut  []string       `json:"leftOut"`            // names of settings that commands do not get
-	Limits   []process.Kept `json:"limits"`             // of what commands use together, and what keeps them
-	Remedies []string       `json:"remedies,omitempty"` // what to do
+	Network  string       `json:"network"`            // deny, allow or rules
+	Rules    []string     `json:"rules,omitempty"`    // what of the network commands reach
+	Withheld []string     `json:"withheld"`           // names of variables that commands do not see
+	LeftOut  []string     `json:"leftOut"`            // names of settings that commands do not get
+	Limits   []quota.Kept `json:"limits"`             // of what commands use together, and what keeps them
+	Remedies []string     `json:"remedies,omitempty"` // what to do
 }
 
 func commonOf(s *server.Server, flags Flags) common {
@@ -85,7 +86,7 @@ func printJSON(w io.Writer, findings any) error {
 }
 
 // limited tells of one limit.
-func limited(k process.Kept) string {
+func limited(k quota.Kept) string {
 	text := k.Flag
 	switch {
 	case k.Asked:
@@ -99,13 +100,13 @@ func limited(k process.Kept) string {
 }
 
 // unkept reports whether a limit was asked for and nothing keeps it.
-func unkept(k process.Kept) bool { return k.Asked && k.Keeping == process.Unkept }
+func unkept(k quota.Kept) bool { return k.Asked && k.Keeping == quota.Unkept }
 
 // delegation says how limits that were asked for come to be kept exactly, where they
 // are not.
-func delegation(limits []process.Kept) string {
-	if slices.ContainsFunc(limits, func(k process.Kept) bool { return k.Asked && k.Keeping != process.Exactly }) {
-		return process.DelegateHint
+func delegation(limits []quota.Kept) string {
+	if slices.ContainsFunc(limits, func(k quota.Kept) bool { return k.Asked && k.Keeping != quota.Exactly }) {
+		return quota.DelegateHint
 	}
 	return ""
 }

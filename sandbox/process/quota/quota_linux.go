@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"fmt"
@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
 // hostMeans finds out what keeps limits. How commands are confined is known already, or
 // not asked for.
-func (c *Commands) hostMeans() means {
+func (c *Rules) hostMeans() means {
 	m := means{memory: Coarsely, processes: Coarsely, cpus: Unkept,
 		memoryBy: fmt.Sprintf("no process gets more, and a look every %v ends the session's commands when they have %d %% more together", lookPause, memorySlack),
 	}
@@ -27,7 +26,7 @@ func (c *Commands) hostMeans() means {
 		m.cpusBy = err.Error()
 	} else {
 		group := "the session's control group"
-		if c.cfg.Sandbox == Off {
+		if c.Off {
 			group += ", which commands that are not confined can leave"
 		}
 		if tree.Memory {
@@ -40,7 +39,7 @@ func (c *Commands) hostMeans() means {
 			m.cpus, m.cpusBy = Exactly, group
 		}
 	}
-	if !c.confinement.chose(Namespaces) && !proc.Stoppable() {
+	if !c.Namespaces() && !proc.Stoppable() {
 		m.late()
 	}
 	if m.processes != Exactly && c.countedInNamespace() {
@@ -60,8 +59,8 @@ func (m *means) late() {
 
 // countedInNamespace reports whether the kernel counts the processes of a session by
 // its user namespace: from Linux 5.14 on, and for everybody but root.
-func (c *Commands) countedInNamespace() bool {
-	return c.confinement.chose(Namespaces) && os.Geteuid() != 0 && kernelSince(5, 14)
+func (c *Rules) countedInNamespace() bool {
+	return c.Namespaces() && os.Geteuid() != 0 && kernelSince(5, 14)
 }
 
 // kernelSince compares the version of the running kernel.
@@ -77,8 +76,8 @@ func kernelSince(major, minor int) bool {
 	return has[0] > major || has[0] == major && has[1] >= minor
 }
 
-// A ration is what the commands of one session may use, from the first of them on.
-type ration struct {
+// A Ration is what the commands of one session may use, from the first of them on.
+type Ration struct {
 	mu       sync.Mutex
 	how      means
 	made     bool
@@ -98,8 +97,8 @@ type counter interface {
 	Processes() int
 }
 
-// An account is what was counted when a command began.
-type account struct {
+// An Account is what was counted when a command began.
+type Account struct {
 	events cgroup.Events
 	killed int          // processes that the machine has ended for want of memory
 	short  *atomic.Bool // of memory, so it could write to no file
@@ -110,32 +109,32 @@ type account struct {
 // once, each of the others takes one more from what they may have.
 const besides = 2
 
-// begin is what the next command is put under, and what is counted before.
-func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
+// Begin is what the next command is put under, and what is counted before.
+func (r *Ration) Begin(c *Rules, s Session) (proc.Bounds, Account, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.made {
-		if err := r.make(s.c); err != nil {
-			return proc.Bounds{}, account{}, err
+		if err := r.make(c); err != nil {
+			return proc.Bounds{}, Account{}, err
 		}
 		r.made = true
 	}
-	q := s.c.cfg.Quota
-	if s.othersRun() && r.processes(s) >= s.c.mostProcesses() {
-		return proc.Bounds{}, account{}, &SessionFullError{s.c.processesReached()}
+	q := c.Limits
+	if s.OthersRun() && r.processes(c, s) >= c.mostProcesses() {
+		return proc.Bounds{}, Account{}, &FullError{c.processesReached()}
 	}
 	if !r.watching && (q.MaxMemory > 0 && r.how.memory != Exactly || q.MaxProcesses > 0 && !r.counts) {
 		r.watching = true
-		go r.watch(s)
+		go r.watch(c, s)
 	}
-	a := account{killed: usage.MachineKills.Read(), short: new(atomic.Bool)}
+	a := Account{killed: usage.MachineKills.Read(), short: new(atomic.Bool)}
 	if r.counter != nil {
 		a.events = r.counter.Events()
 	}
 	bounds := r.bounds
-	if !s.c.confinement.chose(Namespaces) && s.c.cfg.inside == nil && s.c.reserve.Needed() {
+	if !c.Namespaces() && !c.Inside && c.Reserve.Needed() {
 		bounds.Late = func() proc.Bounds {
-			if !s.c.reserve.Short() {
+			if !c.Reserve.Short() {
 				return proc.Bounds{}
 			}
 			a.short.Store(true)
@@ -145,37 +144,29 @@ func (r *ration) begin(s *Shell) (proc.Bounds, account, error) {
 	return bounds, a, nil
 }
 
-// othersRun reports whether a command runs besides the one that is about to. Where none
-// does, that one must be able to end what earlier ones left running.
-func (s *Shell) othersRun() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.running) > 1
-}
-
 // processes is how many the session has: what joins them is refused nothing, but for
 // what it starts itself.
-func (r *ration) processes(s *Shell) int {
-	switch jobs, _ := s.jobs(); {
+func (r *Ration) processes(c *Rules, s Session) int {
+	switch trees, _ := s.Trees(); {
 	case r.counts:
 		return r.counter.Processes()
-	case s.c.cfg.Quota.MaxProcesses > 0 && len(jobs) > 0:
+	case c.MaxProcesses > 0 && len(trees) > 0:
 		return r.usage(s).Tasks
 	}
 	return 0
 }
 
 // make decides by what means the limits are kept.
-func (r *ration) make(c *Commands) error {
-	if err := c.QuotaHeld(); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnconfined, err)
+func (r *Ration) make(c *Rules) error {
+	if err := c.Held(); err != nil {
+		return err
 	}
 	r.how = c.means()
-	if c.cfg.inside != nil {
+	if c.Inside {
 		r.counter, r.counts = cgroup.Around(), true
 		return nil
 	}
-	q := c.cfg.Quota
+	q := c.Limits
 	if tree, err := cgroup.Open(); err == nil {
 		if r.leaf, err = tree.NewLeaf(cgroup.Limits{Memory: q.MaxMemory, Processes: c.mostProcesses(), CPUs: q.MaxCPUs}); err != nil {
 			return err
@@ -198,34 +189,12 @@ func (r *ration) make(c *Commands) error {
 	return nil
 }
 
-// close ends what is in the session's control group, and removes it.
-func (r *ration) close() {
+// Close ends what is in the session's control group, and removes it.
+func (r *Ration) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.leaf != nil {
 		_ = r.leaf.Close() // what is left is removed by the next server
 		r.leaf = nil
 	}
-}
-
-// isolators are the namespaces that the session's commands run in.
-func (s *session) isolators() (all []confine.Space) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	add := func(c *cage) {
-		if c == nil {
-			return
-		}
-		if i := c.Jail.Space(); i != nil {
-			all = append(all, i)
-		}
-	}
-	add(s.cage)
-	for _, c := range s.wider {
-		add(c)
-	}
-	for _, c := range s.retired {
-		add(c)
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"sync"
@@ -17,16 +17,16 @@ const (
 )
 
 // watch looks after the session while it has commands.
-func (r *ration) watch(s *Shell) {
+func (r *Ration) watch(c *Rules, s Session) {
 	tick := time.NewTicker(lookPause)
 	defer tick.Stop()
 	for passed := ""; ; {
 		<-tick.C
-		jobs, any := s.jobs()
+		trees, any := s.Trees()
 		if !any && r.rest(s) {
 			return
 		}
-		now := r.passed(s)
+		now := r.passed(c, s)
 		if now == "" || now != passed {
 			passed = now
 			continue
@@ -34,53 +34,47 @@ func (r *ration) watch(s *Shell) {
 		r.mu.Lock()
 		r.verdict, r.ended = now, time.Now()
 		r.mu.Unlock()
-		s.killAll(jobs)
+		killAll(s, trees)
 		passed = ""
 	}
 }
 
 // killAll ends all commands of a session, in namespaces in one step: what forks all
 // the time is not listed fast enough.
-func (s *Shell) killAll(jobs []*job) {
-	for _, i := range s.session.isolators() {
+func killAll(s Session, trees []tree.Tree) {
+	for _, i := range s.Spaces() {
 		i.KillAll()
 	}
 	var all sync.WaitGroup
-	for _, j := range jobs {
-		all.Go(j.tree.Kill)
+	for _, t := range trees {
+		all.Go(t.Kill)
 	}
-	if !s.session.confined() {
-		all.Go(tree.Strays{Tmp: s.session.mark()}.Kill)
+	if !s.Confined() {
+		all.Go(tree.Strays{Tmp: s.Mark()}.Kill)
 	}
 	all.Wait()
 }
 
-// rest ends the watch, unless a command has just begun.
-func (r *ration) rest(s *Shell) bool {
+// Watches reports whether somebody looks after the session.
+func (r *Ration) Watches() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, r.watching = s.jobs()
+	return r.watching
+}
+
+// rest ends the watch, unless a command has just begun.
+func (r *Ration) rest(s Session) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, r.watching = s.Trees()
 	return !r.watching
 }
 
-// jobs are the commands of which something may run; any counts those that are being
-// started, too.
-func (s *Shell) jobs() (all []*job, any bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for j := range s.running {
-		if j.planted.Load() {
-			all = append(all, j)
-		}
-	}
-	return append(all, s.left...), len(s.running)+len(s.left) > 0
-}
-
 // isolatedJobs counts the commands that have not ended with all that they have started.
-func isolatedJobs(s *Shell) (n int) {
-	jobs, _ := s.jobs()
-	for _, j := range jobs {
-		if j.tree.Alive() {
+func isolatedJobs(s Session) (n int) {
+	trees, _ := s.Trees()
+	for _, t := range trees {
+		if t.Alive() {
 			n++
 		}
 	}
@@ -88,24 +82,24 @@ func isolatedJobs(s *Shell) (n int) {
 }
 
 // passed tells which limit the session has passed, "" for none.
-func (r *ration) passed(s *Shell) string {
-	q, u := s.c.cfg.Quota, r.usage(s)
-	for _, i := range s.session.isolators() {
+func (r *Ration) passed(c *Rules, s Session) string {
+	q, u := c.Limits, r.usage(s)
+	for _, i := range s.Spaces() {
 		i.LookAtMemory(u.AddFiles)
 	}
 	if q.MaxProcesses > 0 && !r.counts && u.Tasks > q.MaxProcesses { // in several namespaces together
-		return s.c.processesReached()
+		return c.processesReached()
 	}
 	most := q.MaxMemory + q.MaxMemory/100*memorySlack
 	if q.MaxMemory > 0 && r.how.memory != Exactly && u.AtMost() > most && u.Precisely() > most {
-		return s.c.memoryPassed()
+		return c.memoryPassed()
 	}
 	return ""
 }
 
 // usage looks at the session's processes, without files.
-func (r *ration) usage(s *Shell) (u usage.Usage) {
-	isolators := s.session.isolators()
+func (r *Ration) usage(s Session) (u usage.Usage) {
+	isolators := s.Spaces()
 	for _, i := range isolators {
 		dir, pids := i.Processes()
 		u.Add(dir, pids)

@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"errors"
@@ -6,35 +6,38 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
-// A Quota bounds what the commands of one session may use together. A field that
+// Limits bound what the commands of one session may use together. A field that
 // is zero asks for no bound.
-type Quota struct {
+type Limits struct {
 	MaxMemory    int64   // bytes, shared memory and files in memory included
 	MaxProcesses int     // processes and threads
 	MaxCPUs      float64 // processors' worth of time: 0.5 is half of one
 }
 
-// The flags that set a Quota, by which users are told of it.
+// The flags that set Limits, by which users are told of it.
 const (
-	maxMemoryFlag    = "--max-memory"
-	maxProcessesFlag = "--max-processes"
-	maxCPUsFlag      = "--max-cpus"
+	MaxMemoryFlag    = "--max-memory"
+	MaxProcessesFlag = "--max-processes"
+	MaxCPUsFlag      = "--max-cpus"
 )
 
-// What a Quota may hold: less is of no use to any program, more is a mistake.
+// What Limits may hold: less is of no use to any program, more is a mistake.
 const (
 	MinMemory = 1 << 20
 	MinCPUs   = 0.01
 	MaxCPUs   = 1 << 16
 )
 
-// check refuses what cannot be meant.
-func (q Quota) check() error {
+// Check refuses what cannot be meant.
+func (q Limits) Check() error {
 	switch {
 	case q.MaxMemory < 0 || q.MaxMemory > 0 && q.MaxMemory < MinMemory:
 		return fmt.Errorf("the most memory that commands may use must be at least %s, not %d bytes", SizeText(MinMemory), q.MaxMemory)
@@ -94,22 +97,30 @@ type Kept struct {
 	By      string  `json:"by"` // what keeps it, or why nothing does
 }
 
-// Kept tells which limits there are and what keeps them. What confines commands is
-// tried out for that, if it was not before.
-func (c *Commands) Kept() []Kept {
-	if c.fleet == nil {
-		_ = c.confinement.ready()
-	}
-	q, how := c.cfg.Quota, c.means()
-	memory := Kept{Flag: maxMemoryFlag, Asked: q.MaxMemory > 0, Keeping: how.memory, By: how.memoryBy}
+// Rules are Limits and what there is to keep it.
+type Rules struct {
+	Limits
+	Strict, Off bool        // the mode of the sandbox
+	Default     int         // processes that a session has at most when nobody says how many
+	ByEngine    bool        // an engine keeps them, for the container
+	Inside      bool        // of a container
+	Spare       int         // processes that the engine was told to let a container have besides
+	Namespaces  func() bool // whether commands run in namespaces, as far as that is decided
+	Reserve     usage.Reserve
+}
+
+// Kept tells which limits there are and what keeps them.
+func (c *Rules) Kept() []Kept {
+	q, how := c.Limits, c.means()
+	memory := Kept{Flag: MaxMemoryFlag, Asked: q.MaxMemory > 0, Keeping: how.memory, By: how.memoryBy}
 	if memory.Asked {
 		memory.Value = SizeText(q.MaxMemory)
 	}
-	processes := Kept{Flag: maxProcessesFlag, Asked: q.MaxProcesses > 0, Keeping: how.processes, By: how.processesBy}
+	processes := Kept{Flag: MaxProcessesFlag, Asked: q.MaxProcesses > 0, Keeping: how.processes, By: how.processesBy}
 	if processes.Asked || how.processes == Exactly {
 		processes.Value = strconv.Itoa(c.mostProcesses())
 	}
-	cpus := Kept{Flag: maxCPUsFlag, Asked: q.MaxCPUs > 0, Keeping: how.cpus, By: how.cpusBy}
+	cpus := Kept{Flag: MaxCPUsFlag, Asked: q.MaxCPUs > 0, Keeping: how.cpus, By: how.cpusBy}
 	if cpus.Asked {
 		cpus.Value = strconv.FormatFloat(q.MaxCPUs, 'g', -1, 64)
 	}
@@ -117,26 +128,26 @@ func (c *Commands) Kept() []Kept {
 }
 
 // mostProcesses is how many a session may have.
-func (c *Commands) mostProcesses() int {
-	if n := c.cfg.Quota.MaxProcesses; n > 0 {
+func (c *Rules) mostProcesses() int {
+	if n := c.MaxProcesses; n > 0 {
 		return n
 	}
-	if most := proc.MostInGroup(); most > 0 && c.fleet == nil && c.cfg.inside == nil {
-		return min(most, c.limits.Processes)
+	if most := proc.MostInGroup(); most > 0 && !c.ByEngine {
+		return min(most, c.Default)
 	}
-	return c.limits.Processes
+	return c.Default
 }
 
 // A QuotaError: a limit was asked for that is not kept exactly here, and the mode is
 // Strict, which promises nothing that is not so.
-type QuotaError struct{ Kept Kept }
+type NotKeptError struct{ Kept Kept }
 
-func (e *QuotaError) Error() string {
+func (e *NotKeptError) Error() string {
 	return fmt.Sprintf("%s %s is kept %s here (%s), and --sandbox strict takes no less than exactly", e.Kept.Flag, e.Kept.Value, e.Kept.Keeping, e.Kept.By)
 }
 
 // Hint says what to do about it.
-func (e *QuotaError) Hint() string { return DelegateHint }
+func (e *NotKeptError) Hint() string { return DelegateHint }
 
 // DelegateHint says how limits come to be kept exactly.
 const DelegateHint = "To have limits kept exactly, start the server in a control group of its own that it may divide: " +
@@ -144,19 +155,19 @@ const DelegateHint = "To have limits kept exactly, start the server in a control
 
 // A SessionFullError: the session has as many processes as it may, so no command is
 // started in it.
-type SessionFullError struct{ said string }
+type FullError struct{ said string }
 
-func (e *SessionFullError) Error() string { return e.said }
+func (e *FullError) Error() string { return e.said }
 
-// QuotaHeld returns a [QuotaError] when the mode is Strict and a limit that was asked
-// for is not kept exactly. Without such limits it tries nothing.
-func (c *Commands) QuotaHeld() error {
-	if c.cfg.Sandbox != Strict || c.cfg.Quota == (Quota{}) {
+// Held returns a [NotKeptError] when the mode is strict and a limit that was asked for is
+// not kept exactly. Without such limits it tries nothing.
+func (c *Rules) Held() error {
+	if !c.Strict || c.Limits == (Limits{}) {
 		return nil
 	}
 	for _, k := range c.Kept() {
 		if k.Asked && k.Keeping != Exactly {
-			return &QuotaError{k}
+			return &NotKeptError{k}
 		}
 	}
 	return nil
@@ -164,12 +175,12 @@ func (c *Commands) QuotaHeld() error {
 
 // NotKept are the limits that were asked for and that nothing keeps, in any
 // mechanism.
-func (c *Commands) NotKept() (all []Kept) {
-	if c.cfg.Quota.MaxCPUs == 0 {
+func (c *Rules) NotKept() (all []Kept) {
+	if c.MaxCPUs == 0 {
 		return nil
 	}
 	if how := c.means(); how.cpus == Unkept {
-		all = append(all, Kept{Flag: maxCPUsFlag, Value: strconv.FormatFloat(c.cfg.Quota.MaxCPUs, 'g', -1, 64), Asked: true, Keeping: Unkept, By: how.cpusBy})
+		all = append(all, Kept{Flag: MaxCPUsFlag, Value: strconv.FormatFloat(c.MaxCPUs, 'g', -1, 64), Asked: true, Keeping: Unkept, By: how.cpusBy})
 	}
 	return all
 }
@@ -181,10 +192,39 @@ type means struct {
 }
 
 // means are those of this machine, or of the engine whose containers commands run in.
-func (c *Commands) means() means {
-	if c.fleet == nil && c.cfg.inside == nil {
+func (c *Rules) means() means {
+	if !c.ByEngine {
 		return c.hostMeans()
 	}
 	const by = "the engine, for the container"
-	return means{Exactly, Exactly, Exactly, by, by + fmt.Sprintf(", which may have %d more for what runs the commands", containers.RunnerThreads), by}
+	return means{Exactly, Exactly, Exactly, by, by + fmt.Sprintf(", which may have %d more for what runs the commands", c.Spare), by}
+}
+
+// A Session is whose commands are bounded.
+type Session interface {
+	// Trees are those of which something may run; any counts those that are being started,
+	// too.
+	Trees() (all []tree.Tree, any bool)
+
+	// OthersRun reports whether a command runs besides the one that is about to.
+	OthersRun() bool
+
+	// Spaces are what its commands live in; see [confine.Jail].
+	Spaces() []confine.Space
+
+	// Confined reports whether its commands are.
+	Confined() bool
+
+	// Mark is the TMPDIR by which its processes are known.
+	Mark() string
+}
+
+// An Ended says what became of a command.
+type Ended struct {
+	Before         Account
+	Began          time.Time
+	Tree           tree.Tree
+	Killed         bool // and not by this server
+	Failed         bool
+	Stdout, Stderr func() string // the beginning and the end of what it printed
 }

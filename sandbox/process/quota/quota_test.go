@@ -1,4 +1,4 @@
-package process
+package quota
 
 import (
 	"math"
@@ -30,13 +30,13 @@ func TestSizeText(t *testing.T) {
 }
 
 func TestQuotaCheck(t *testing.T) {
-	for _, q := range []Quota{{}, {MaxMemory: MinMemory, MaxProcesses: 1, MaxCPUs: MinCPUs}, {MaxMemory: 1 << 50, MaxProcesses: math.MaxInt32, MaxCPUs: MaxCPUs}} {
-		if err := q.check(); err != nil {
+	for _, q := range []Limits{{}, {MaxMemory: MinMemory, MaxProcesses: 1, MaxCPUs: MinCPUs}, {MaxMemory: 1 << 50, MaxProcesses: math.MaxInt32, MaxCPUs: MaxCPUs}} {
+		if err := q.Check(); err != nil {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
-	for _, q := range []Quota{{MaxMemory: -1}, {MaxMemory: 5}, {MaxProcesses: -1}, {MaxCPUs: -1}, {MaxCPUs: 0.001}, {MaxCPUs: math.NaN()}, {MaxCPUs: math.Inf(1)}} {
-		if _, err := NewCommands(Config{Dir: t.TempDir(), Quota: q}); err == nil {
+	for _, q := range []Limits{{MaxMemory: -1}, {MaxMemory: 5}, {MaxProcesses: -1}, {MaxCPUs: -1}, {MaxCPUs: 0.001}, {MaxCPUs: math.NaN()}, {MaxCPUs: math.Inf(1)}} {
+		if err := q.Check(); err == nil {
 			t.Errorf("%+v is taken", q)
 		}
 	}

@@ -37,7 +37,7 @@ func (c *Commands) equip(d *private.Dir, env []string) []string {
 	if cache := c.cache(); cache != nil {
 		d.Cache = cache.Dir()
 		host := c.cfg.host()
-		host.Reach = c.confinement.policy().Reach
+		host.Reach, host.Safe = c.confinement.policy().Reach, c.confinement.policy().Safe
 		env = environ.ForCache(cache.Dir(), env, host)
 	}
 	return environ.Merge(env, c.cargoHome(d, home, env))

@@ -72,7 +72,9 @@ func beginCache(top *os.Root, lock *os.File, workspace string) error {
 	switch {
 	case err != nil && !others:
 	case disk.LockFile(lock, true):
-		_ = disk.RemoveAll(top, cacheName)
+		if err := disk.RemoveAll(top, cacheName); err != nil && others { // it would serve another workspace
+			return err
+		}
 		_ = top.Remove(cacheOversize)
 	case others: // whose server is running
 		return ErrCacheInUse

@@ -29,6 +29,8 @@ var gitAttacks = map[string]string{
 	"another link":    `rm link/.git; cp -r really link/.git; git -C link config core.fsmonitor "$PWD/evil"`,
 	"a worktree":      `cp -r .git w; rm -f w/commondir; git config -f w/config core.fsmonitor "$PWD/evil"; echo $PWD/w > .git/worktrees/tree/commondir`,
 	"named":           `git config -f named/settings core.fsmonitor "$PWD/evil"`,
+	"named by a link": `rm way && mkdir -p way && git config -f way/settings core.fsmonitor "$PWD/evil"`,
+	"named moved":     `mv named n && mkdir named && git config -f named/settings core.fsmonitor "$PWD/evil"`,
 	"forged above":    `mkdir objects refs; echo > HEAD; git -C sub config core.fsmonitor "$PWD/evil"`,
 	"a .git file":     `mkdir e && git -C e init -q && git -C e config core.fsmonitor "$PWD/evil" && echo "gitdir: $PWD/e/.git" > file/.git`,
 }
@@ -42,7 +44,7 @@ git init -q . && echo x > f && git add f && g commit -qm m && git config extensi
 git init -q sub && mkdir real file && git init -q real && mv real/.git realgit && echo "gitdir: $PWD/realgit" > file/.git
 git init -q --bare bare && git --git-dir=bare config core.bare false && mkdir by && echo "gitdir: ../bare" > by/.git
 mkdir link && git init -q --separate-git-dir=really link && rm link/.git && ln -s ../really link/.git && git worktree add -q tree
-mkdir named && touch named/settings && git config include.path ../named/settings
+mkdir -p named far && touch named/settings far/settings && ln -s far way && git config include.path ../named/settings && git config --add include.path ../way/settings
 printf '#!/bin/sh\ntouch '$PWD/ran'\n' > evil && chmod +x evil`)
 	return p
 }
@@ -87,6 +89,37 @@ func TestGitIsGuarded(t *testing.T) {
 				t.Errorf("it ran: %s", out)
 			}
 		})
+	}
+}
+
+// TestGuardFindsWhatIsHidden: what a command of an earlier session has made unreadable, or
+// has made look like no repository, is guarded with all that it holds.
+func TestGuardFindsWhatIsHidden(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	newPlace(t).isolator(t, true)
+	const show = `chmod 755 sub; git -C sub config core.fsmonitor "$PWD/evil"`
+	for first, attack := range map[string]string{
+		"chmod 0300 sub": show, "chmod 0100 sub": show, "chmod 0000 sub": show,
+		"cd bare && mv HEAD h && mv objects o && mv refs r": `git config -f bare/config core.fsmonitor "$PWD/evil"; cd bare; mv h HEAD; mv o objects; mv r refs`,
+	} {
+		free, p := repository(t), repository(t)
+		free.mustSh(t, first)
+		free.mustSh(t, attack)
+		if !free.used(t) {
+			t.Fatalf("%s: without the sandbox nothing ran: this proves nothing", first)
+		}
+		session := p.isolator(t, true)
+		if out, status := p.inSh(t, session, first); status != 0 {
+			t.Fatal(first, out)
+		}
+		must(t, session.Close())
+		out, _ := p.inSh(t, p.isolator(t, true), attack)
+		if p.used(t) {
+			t.Errorf("%s: it ran: %s", first, out)
+		}
+		must(t, os.Chmod(filepath.Join(p.ws, "sub"), 0o755)) // for who clears up
 	}
 }
 

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"path/filepath"
@@ -32,17 +33,22 @@ func (q *Question) unixPath(raw []byte, verb string) (string, Answer) {
 }
 
 // bindUnixDatagram gives a datagram socket its name. The file is made in the directory as
-// it was opened, so nothing can lead elsewhere after it was judged.
+// it was opened, so nothing can lead elsewhere after it was judged. Landlock, which would
+// ask for the right to make sockets there, is not asked about what the broker makes.
 func (q *Question) bindUnixDatagram(l *lookup, raw []byte) Answer {
 	path, a := q.unixPath(raw, "bind to")
 	if a.err != 0 {
 		return a
 	}
-	base := filepath.Base(path)
-	if last := path[len(path)-1]; base == "." || base == ".." || last == '/' {
+	parent, base := filepath.Split(path) // as it is: ".." leads up from where a link has led
+	if base == "" || base == "." || base == ".." {
 		return Fail(unix.EADDRINUSE) // it is a directory
 	}
-	dir := q.opened(q.openPath(unix.AT_FDCWD, filepath.Dir(path), true))
+	dir := q.opened(q.openPath(unix.AT_FDCWD, cmp.Or(parent, "."), true))
+	if c := q.broker.session; dir.e == 0 && c.writable(filepath.Join(dir.path, base)) && !policy.Below(dir.path, c.free) {
+		unix.Close(dir.fd)
+		return Fail(unix.EACCES)
+	}
 	return q.change(object{fd: dir.fd, path: filepath.Join(dir.path, base), e: dir.e}, "make the socket", func() error {
 		e := l.of.bindUnix(l, unixAddress(path), func() (policy.FileID, unix.Errno) { return q.makeSocket(dir.fd, base) })
 		if e != 0 {

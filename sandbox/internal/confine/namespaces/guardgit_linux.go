@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
@@ -32,12 +34,18 @@ var maxGuardWalk = 1_000_000
 
 // guardGit makes the settings and hooks of the repositories in a directory read
 // only. A mount point cannot be moved away; that is why each git directory is one too.
-func guardGit(dir string) error {
-	level, seen := []string{dir}, 0
+func guardGit(top string) error {
+	level, seen := []string{top}, 0
 	for len(level) > 0 {
 		var deeper []string
 		for _, dir := range level {
-			entries, _ := os.ReadDir(dir) // what cannot be read cannot be changed
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				if err := guardUnlisted(dir, top, err); err != nil {
+					return err
+				}
+				continue
+			}
 			if seen += len(entries); seen > maxGuardWalk {
 				return fmt.Errorf("the workspace holds more than %d files, too many to guard the repositories among them: serve a part of it, or without --sandbox isolate", maxGuardWalk)
 			}
@@ -67,15 +75,38 @@ func guardGit(dir string) error {
 	return nil
 }
 
-// isGitDir reports whether a directory is what git takes for a repository.
-func isGitDir(entries []fs.DirEntry) bool {
-	found := 0
-	for _, entry := range entries {
-		if name := entry.Name(); name == "HEAD" || name == "objects" || name == "refs" {
-			found++
+// guardUnlisted makes read only what cannot be listed: commands can own it, and change its
+// mode, or come to what lies there by a shorter way.
+func guardUnlisted(dir, top string, why error) error {
+	switch {
+	case policy.Scarce(why):
+		return fmt.Errorf("%s: %w", dir, why)
+	case !errors.Is(why, fs.ErrPermission) && !errors.Is(why, unix.ENAMETOOLONG):
+		return nil // gone, or of a file system that does not answer anybody
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrPermission) && unix.Access(filepath.Dir(dir), unix.X_OK) == nil {
+		return nil // a file system that lets nobody but its own user in
+	}
+	for at := dir; at != top; at = filepath.Dir(at) { // up to where a path leads
+		if readOnly(at) == nil {
+			return nil
 		}
 	}
-	return found == 3
+	return fmt.Errorf("the repositories below %s cannot be guarded; let its owner list it, or remove it: %w", dir, why)
+}
+
+// isGitDir reports whether a directory is what git takes for a repository, or was when it
+// was guarded before: commands can move git's data away, but not what was read only then.
+func isGitDir(entries []fs.DirEntry) bool {
+	there := map[string]bool{}
+	for _, entry := range entries {
+		there[entry.Name()] = true
+	}
+	guarded := true
+	for _, name := range slices.AppendSeq(slices.Clone(gitDirs), maps.Keys(gitFiles)) {
+		guarded = guarded && there[name]
+	}
+	return guarded || there["HEAD"] && there["objects"] && there["refs"]
 }
 
 // guardPointer guards a .git that names the directory. The directory itself is
@@ -87,15 +118,20 @@ func guardPointer(git string, entry fs.DirEntry) error {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return nil
 	}
-	fd, err := unix.OpenTree(unix.AT_FDCWD, git, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
-	if err == nil { // over itself, so that it cannot be moved
-		err = unix.MoveMount(fd, "", unix.AT_FDCWD, git, unix.MOVE_MOUNT_F_EMPTY_PATH)
-		unix.Close(fd)
-	}
-	if err != nil {
+	if err := holdLink(git); err != nil {
 		return fmt.Errorf("a symbolic link cannot be guarded here; let .git be a directory, or a file that holds \"gitdir: \" and the path: %w", err)
 	}
 	return nil
+}
+
+// holdLink mounts a symbolic link over itself, so that it cannot be moved.
+func holdLink(path string) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // guardRepository guards one git directory.
@@ -130,11 +166,38 @@ func guardNamed(top string) error {
 	}
 	for _, name := range policy.NamedByGit(string(config), top) {
 		path, err := filepath.EvalSymlinks(filepath.Join(top, name))
-		if err != nil || path == top || !policy.Below(path, []string{top}) {
+		switch {
+		case errors.Is(err, fs.ErrPermission): // commands could let themselves in
+			return fmt.Errorf("%s, which git reads, cannot be guarded; let its owner reach it: %w", name, err)
+		case err != nil || path == top || !policy.Below(path, []string{top}):
 			continue
 		}
-		if err := readOnly(path); err != nil {
+		if err := errors.Join(holdWay(top, name, path), readOnly(path)); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// holdWay keeps commands from moving away what leads to a path below top: the directories
+// that hold it, and the links in its name. Another could be put in their place.
+func holdWay(top, name, path string) error {
+	var above []string
+	for dir := filepath.Dir(path); dir != top; dir = filepath.Dir(dir) {
+		above = append(above, dir)
+	}
+	for _, dir := range slices.Backward(above) {
+		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return err
+		}
+	}
+	at := top
+	for part := range strings.SplitSeq(name, "/") {
+		at = filepath.Join(at, part)
+		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 && policy.Below(at, []string{top}) {
+			if err := holdLink(at); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

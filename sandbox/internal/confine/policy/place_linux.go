@@ -411,6 +411,16 @@ func (p Policy) Written() (paths []string) {
 	return paths
 }
 
+// Free are those of them in which commands may make everything, sockets too.
+func (p Policy) Free() (paths []string) {
+	for _, place := range p.Places {
+		if place.Write && place.Kind == Everything {
+			paths = append(paths, place.Real)
+		}
+	}
+	return paths
+}
+
 // reads reports whether path may be read already.
 func (p *Policy) reads(path string) bool { return Below(path, p.Read) || Below(path, p.Write) }
 

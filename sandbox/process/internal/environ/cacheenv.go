@@ -52,7 +52,7 @@ func ForCache(cache string, env []string, h Host) []string {
 	} else if _, ours := set["GOMODCACHE"]; ours {
 		goProxy(home, env, set)
 	}
-	uniteYarn(cache, home, set)
+	uniteYarn(cache, home, h, set)
 	return Merge(env, set)
 }
 

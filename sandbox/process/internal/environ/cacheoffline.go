@@ -7,37 +7,43 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
 )
 
 // What the user's own package managers have downloaded serves commands, too, but the
 // managers write beside what they only read. So each gets a directory in the cache whose
-// parts lead to those of the user's.
+// parts lead to those of the user's. Where commands decide what the user's is, as in a
+// workspace that is the user's home, nothing is: they would have any directory listed.
 
 // maxUnited bounds how many packages of the user's one cache leads to.
 const maxUnited = 20000
 
 // uniteYarn has Yarn find the packages of the user's own caches beside those of the
 // workspace's, where each is an entry that is never changed. That serves an open network, too.
-func uniteYarn(cache, home string, set map[string]string) {
+func uniteYarn(cache, home string, h Host, set map[string]string) {
 	root, err := os.OpenRoot(cache)
 	if err != nil || home == "" {
 		return
 	}
 	defer root.Close()
 	if set["XDG_CACHE_HOME"] != "" { // Yarn 1
-		unite(root, "xdg/yarn/v6", filepath.Join(home, ".cache/yarn/v6"))
+		unite(root, h, "xdg/yarn/v6", filepath.Join(home, ".cache/yarn/v6"))
 		if os.Getuid() == 0 {
-			unite(root, "xdg/yarn/v6", "/usr/local/share/.cache/yarn/v6") // where it puts root's
+			unite(root, h, "xdg/yarn/v6", "/usr/local/share/.cache/yarn/v6") // where it puts root's
 		}
 	}
 	if set["YARN_GLOBAL_FOLDER"] != "" {
-		unite(root, "yarn/cache", filepath.Join(home, ".yarn/berry/cache"))
+		unite(root, h, "yarn/cache", filepath.Join(home, ".yarn/berry/cache"))
 	}
 }
 
 // unite makes links at a directory to the entries of another that it does not have, and
 // removes those that lead nowhere any more.
-func unite(root *os.Root, at, have string) {
+func unite(root *os.Root, h Host, at, have string) {
+	if !h.safe(have) {
+		return
+	}
 	entries, err := os.ReadDir(have)
 	if err != nil || len(entries) > maxUnited || root.MkdirAll(at, 0o700) != nil {
 		return
@@ -75,7 +81,7 @@ var storeVersion = regexp.MustCompile(`^v\d+$`)
 // offlinePNPM has pnpm find the packages of the user's own store, and what it knows of them.
 func offlinePNPM(cache, home string, env []string, h Host, set map[string]string) {
 	store, known := filepath.Join(home, ".local", "share", "pnpm", "store"), filepath.Join(home, ".cache", "pnpm")
-	if home == "" || WritableValue(env, "npm_config_store_dir", h.Writable) || WritableValue(env, "pnpm_config_store_dir", h.Writable) {
+	if home == "" || !h.safe(store) || WritableValue(env, "npm_config_store_dir", h.Writable) || WritableValue(env, "pnpm_config_store_dir", h.Writable) {
 		return
 	}
 	root, err := os.OpenRoot(cache)
@@ -92,9 +98,11 @@ func offlinePNPM(cache, home string, env []string, h Host, set map[string]string
 	}) {
 		return
 	}
-	twin(root, "pnpm-offline/cache", known, func(version string) bool {
-		return twin(root, filepath.Join("pnpm-offline/cache", version), filepath.Join(known, version), nil)
-	})
+	if h.safe(known) {
+		twin(root, "pnpm-offline/cache", known, func(version string) bool {
+			return twin(root, filepath.Join("pnpm-offline/cache", version), filepath.Join(known, version), nil)
+		})
+	}
 	const verified = "lockfile-verified.jsonl" // what it has asked the registry about
 	copyOver(filepath.Join("pnpm-offline/cache", verified), filepath.Join(known, verified))
 	for _, name := range []string{"npm_config_store_dir", "pnpm_config_store_dir"} {
@@ -128,7 +136,7 @@ func linkOnce(root *os.Root, link, target string) error {
 	if now, err := root.Readlink(link); err == nil && now == target {
 		return nil
 	}
-	if err := root.RemoveAll(link); err != nil {
+	if err := disk.RemoveAll(root, link); err != nil {
 		return err
 	}
 	return root.Symlink(target, link)
@@ -154,7 +162,7 @@ func copyNewer(root *os.Root, to, from string, reach func(path string) (*os.File
 	if err := root.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	if err := root.RemoveAll(to); err != nil {
+	if err := disk.RemoveAll(root, to); err != nil {
 		return err
 	}
 	out, err := root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -2,6 +2,7 @@ package environ
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,7 +26,7 @@ func TestOfflineCaches(t *testing.T) {
 	}
 	host := []string{"HOME=" + home}
 	filetest.Put(t, filepath.Join(cache, "xdg/yarn/v6/npm-own-1.0.0/x"), "own")
-	env := ForCache(cache, host, Host{Writable: []string{"/w"}, Reach: policy.Policy{Write: []string{"/w"}}.Reach})
+	env := ForCache(cache, host, Host{Writable: []string{"/w"}, Reach: policy.Policy{Write: []string{"/w"}}.Reach, Safe: policy.Policy{Write: []string{"/w"}}.Safe})
 	for name, want := range map[string]string{
 		"npm_config_store_dir": "pnpm-offline/store", "pnpm_config_store_dir": "pnpm-offline/store", "pnpm_config_cache_dir": "pnpm-offline/cache",
 		"YARN_GLOBAL_FOLDER": "yarn", "XDG_CACHE_HOME": "xdg",
@@ -62,13 +63,13 @@ func TestOfflineCaches(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(home, ".cache/yarn/v6/npm-a-1.0.0")); err != nil {
 		t.Fatal(err)
 	}
-	ForCache(cache, host, Host{Writable: []string{"/w"}, Reach: policy.Policy{Write: []string{"/w"}}.Reach})
+	ForCache(cache, host, Host{Writable: []string{"/w"}, Reach: policy.Policy{Write: []string{"/w"}}.Reach, Safe: policy.Policy{Write: []string{"/w"}}.Safe})
 	holds("pnpm-offline/store/v11/index.db", "newer")
 	if _, err := os.Lstat(filepath.Join(cache, "xdg/yarn/v6/npm-a-1.0.0")); err == nil {
 		t.Error("a link that leads nowhere stays")
 	}
 	// With a network pnpm fills a store of its own.
-	env = ForCache(cache, host, Host{Writable: []string{"/w"}, Reach: policy.Policy{Write: []string{"/w"}}.Reach, Network: network.Everything})
+	env = ForCache(cache, host, Host{Writable: []string{"/w"}, Reach: policy.Policy{Write: []string{"/w"}}.Reach, Safe: policy.Policy{Write: []string{"/w"}}.Safe, Network: network.Everything})
 	if got, _ := Get(env, "pnpm_config_store_dir"); got != filepath.Join(cache, "pnpm") {
 		t.Errorf("with a network the store is %q", got)
 	}
@@ -89,7 +90,7 @@ func TestOfflineCopiesStayOut(t *testing.T) {
 	}
 	p := policy.DefaultPolicy(policy.Inputs{Workspace: work, Home: home}).Pin()
 	defer p.Close()
-	h, host := Host{Writable: []string{work}, Reach: p.Reach}, []string{"HOME=" + home}
+	h, host := Host{Writable: []string{work}, Reach: p.Reach, Safe: p.Safe}, []string{"HOME=" + home}
 	ForCache(cache, host, h)
 	if text, err := os.ReadFile(copied); err == nil {
 		t.Errorf("through a link of commands %q is copied", text)
@@ -111,5 +112,37 @@ func TestOfflineCopiesStayOut(t *testing.T) {
 	ForCache(cache, host, h)
 	if entries, err := os.ReadDir(away); err != nil || len(entries) > 0 {
 		t.Errorf("the server followed a link out of the cache: %v %v", entries, err)
+	}
+}
+
+// TestOfflineCachesListNothing: where commands decide what the user's caches are, as where
+// the workspace is the user's home, they learn nothing of directories that they may not read.
+func TestOfflineCachesListNothing(t *testing.T) {
+	home, cache, away := t.TempDir(), t.TempDir(), t.TempDir()
+	filetest.Put(t, filepath.Join(away, "names/of/others"), "")
+	filetest.Put(t, filepath.Join(away, "v10/files/x"), "")
+	for _, link := range []string{".cache/yarn/v6", ".yarn/berry/cache", ".local/share/pnpm/store", ".cache/pnpm"} {
+		link = filepath.Join(home, link)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(away, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	told := func(workspace string) (names []string) {
+		p := policy.DefaultPolicy(policy.Inputs{Workspace: workspace, Home: home}).Pin()
+		defer p.Close()
+		ForCache(cache, []string{"HOME=" + home}, Host{Writable: []string{workspace}, Reach: p.Reach, Safe: p.Safe})
+		_ = filepath.WalkDir(cache, func(path string, entry fs.DirEntry, _ error) error {
+			if name := entry.Name(); name == "names" || name == "files" {
+				names = append(names, path)
+			}
+			return nil
+		})
+		return names
+	}
+	if names := told(home); len(names) > 0 {
+		t.Errorf("commands are told of %q", names)
+	}
+	if len(told(t.TempDir())) == 0 {
+		t.Error("where the links are the user's own nothing is found: the test proves nothing")
 	}
 }

@@ -22,7 +22,14 @@ type Host struct {
 	// Reach opens a file of the user's, unless commands could put another in its place; nil
 	// opens none. See [policy.Policy.Reach].
 	Reach func(path string) (*os.File, error)
+
+	// Safe reports whether no command can decide what a directory of the user's is; nil
+	// takes none for one. See [policy.Policy.Safe].
+	Safe func(dir string) bool
 }
+
+// safe reports whether a directory may be listed for commands.
+func (h Host) safe(dir string) bool { return h.Safe != nil && h.Safe(dir) }
 
 // Filter returns env without the variables that commands do not get.
 func Filter(env, pass []string) []string {

@@ -1,5 +1,7 @@
 package workloads
 
+import "strings"
+
 var languages = []section{
 	{"Go", []row{
 		{
@@ -30,6 +32,11 @@ var languages = []section{
 			files: map[string]string{"go.mod": "module example.org/a\n"},
 			calls: []string{patiently + "go get rsc.io/quote@v1.5.2" + gaveUp}, shows: byItself,
 			says: noNetwork,
+		}, {
+			name: "go install of a tool and go get, with --network allow", needs: []string{"go"}, online: true, slow: true,
+			files: map[string]string{"go.mod": "module example.org/a\n"},
+			calls: []string{"go install golang.org/x/example/hello@latest && $(go env GOPATH)/bin/hello && go get golang.org/x/time@v0.5.0 && grep -o 'x/time v0.5.0' go.mod"},
+			shows: "x/time v0.5.0\n",
 		},
 	}},
 	{"JavaScript", []row{
@@ -92,6 +99,18 @@ var languages = []section{
 			calls: []string{"mkdir p && cd p && echo {} > package.json; for p in $(cat ../versions); do " + patiently + "../$p/node_modules/.bin/pnpm add is-even" + gaveUp + " || exit 1; done"}, shows: byItself,
 			says: noNetwork,
 		}, {
+			name: "npm install, npm ci, and npx of a package, with --network allow", needs: []string{"npm"}, online: true, slow: true,
+			files: map[string]string{"package.json": leftPad},
+			calls: []string{"npm install --no-audit --no-fund && rm -r node_modules && npm ci && node -p 'require(\"left-pad\")(41, 3)' && npx -y semver@7 -r '>1' 2.0.0"},
+			shows: " 41\n2.0.0\n",
+		}, {
+			name: "yarn 1, yarn 4, pnpm 10 and 12: add, with --network allow", needs: []string{"npm"}, online: true, slow: true,
+			files:  map[string]string{"y/package.json": `{"license": "MIT"}`, "b/package.json": "{}", "b/yarn.lock": "", "b/.yarnrc.yml": "nodeLinker: node-modules\n"},
+			before: pnpms + installed("yarn@1 @yarnpkg/cli-dist@4") + "for p in $(cat versions); do mkdir p$p && echo {} > p$p/package.json; done",
+			calls: []string{"for d in y b; do (cd $d && if test $d = y; then ../tool/node_modules/yarn/bin/yarn.js add left-pad; else node " + yarn4 + " add left-pad; fi && node -p 'require(\"left-pad\")(1, 3)'); done > log 2>&1 || { cat log; exit 1; }; " +
+				"for p in $(cat versions); do (cd p$p && ../$p/node_modules/.bin/pnpm add left-pad && node -p 'require(\"left-pad\")(41, 3)'); done"},
+			shows: " 41\n",
+		}, {
 			name: "npm test, node --test", needs: []string{"npm"},
 			files: map[string]string{"package.json": `{"scripts": {"test": "node --test"}}`, "a.test.js": "require('node:test')('it holds', () => {})\n"},
 			calls: []string{"npm test"},
@@ -106,11 +125,19 @@ var languages = []section{
 			calls: []string{"node -p 'os.userInfo().username === process.env.USER && Object.keys(os.networkInterfaces()).includes(\"lo\")'"},
 			shows: "true\n",
 		}, {
-			name: "typescript, jest, eslint, vite build from the registry, installed outside", needs: []string{"npm"}, slow: true,
-			files:  map[string]string{"package.json": `{"scripts": {"test": "jest"}}`, "a.ts": "const a: number = 1\n", "a.test.js": "test('it holds', () => {})\n", "index.html": "<p>page</p>", "eslint.config.js": "module.exports = []\n"},
-			before: "npm install --no-audit --no-fund typescript@5 jest@29 eslint@9 vite@5 > install.log",
-			calls:  []string{"npx tsc --noEmit a.ts && npx eslint a.test.js && npx vite build && npm test 2>&1"},
+			name: "typescript, jest, vitest, eslint, prettier, vite build from the registry, installed outside", needs: []string{"npm"}, slow: true,
+			files:  map[string]string{"package.json": `{"scripts": {"test": "jest"}}`, "a.ts": "const a: number = 1\n", "a.test.js": "test('it holds', () => {})\n", "v.spec.js": "import { test } from 'vitest'\n\ntest('it holds', () => {})\n", "index.html": "<p>page</p>", "eslint.config.js": "module.exports = []\n"},
+			before: "npm install --no-audit --no-fund typescript@5 jest@29 eslint@9 vite@5 vitest@2 prettier@3 > install.log",
+			calls:  []string{"npx tsc --noEmit a.ts && npx eslint a.test.js && npx prettier --no-semi --single-quote --check v.spec.js && npx vite build && npx vitest run v.spec.js && npm test -- a.test.js 2>&1"},
 			shows:  "1 passed",
+		}, {
+			name: "vite --host, webpack-dev-server, get-port, nodemon", needs: []string{"npm", "curl"}, slow: true,
+			files:  map[string]string{"index.html": "<p>page</p>", "w.js": "console.log('packed')\n", "a.js": "console.log('ran')\n", "port.mjs": "import getPort from 'get-port'\n\nconsole.log(await getPort())\n"},
+			before: "npm install --no-audit --no-fund --silent vite@5 webpack@5 webpack-cli@5 webpack-dev-server@5 get-port@7 nodemon@3",
+			calls: []string{await + "b=node_modules/.bin; fetch() { curl -sS $1 | grep -q $2; }; port=$(node port.mjs); $b/vite --host --port $port --strictPort > v.log 2>&1 & v=$!; await fetch localhost:$port page; kill $v; " +
+				"port=$(node port.mjs); $b/webpack serve --mode development --entry ./w.js --port $port > w.log 2>&1 & w=$!; await fetch localhost:$port/main.js packed; kill $w; " +
+				"$b/nodemon -q a.js > n.log 2>&1 & n=$!; until grep -q ran n.log; do sleep 0.1; done; echo \"console.log('again')\" > a.js; until grep -q again n.log; do sleep 0.5; touch a.js; done; kill $n; echo all three"},
+			shows: "all three\n",
 		},
 	}},
 	{"Python", []row{
@@ -134,6 +161,16 @@ var languages = []section{
 			name: "pip install from the index", needs: []string{"python3", "pip3"},
 			calls: []string{patiently + "python3 -m pip install --target there requests" + gaveUp}, shows: byItself,
 			says: noNetwork,
+		}, {
+			name: "pip install from the index, with --network allow", needs: []string{"python3", "pip3"}, online: true, slow: true,
+			calls: []string{"python3 -m pip install -q --target there iniconfig && PYTHONPATH=there python3 -c 'import iniconfig; print(iniconfig.__name__)'"},
+			shows: "iniconfig\n",
+		}, {
+			name: "pytest", needs: []string{"python3", "pip3"}, slow: true,
+			files:  map[string]string{"test_a.py": "def test_a(tmp_path):\n    (tmp_path / 'a').write_text('x')\n"},
+			before: "python3 -m pytest --version || python3 -m pip install -q --target lib pytest",
+			calls:  []string{"PYTHONPATH=lib python3 -m pytest -q"},
+			shows:  "1 passed",
 		}, {
 			name: "packages of pip install --user", needs: []string{"python3"}, alone: true,
 			before: `d=$(python3 -c 'import site; print(site.getusersitepackages())') && mkdir -p "$d" && echo 'x = 41' > "$d/ofuser.py"`,
@@ -180,6 +217,11 @@ var languages = []section{
 			calls: []string{patiently + "cargo add serde" + gaveUp}, shows: byItself,
 			says: noNetwork,
 		}, {
+			name: "cargo add and build, with --network allow", needs: []string{"cargo"}, online: true, slow: true,
+			files: map[string]string{"Cargo.toml": "[package]\nname = \"a\"\nversion = \"1.0.0\"\n", "src/main.rs": "fn main() { println!(\"{}\", itoa::Buffer::new().format(41)) }\n"},
+			calls: []string{"cargo add itoa && cargo run -q"},
+			shows: "41\n",
+		}, {
 			name: "javac and java: temporary files, user.home, an HTTP server", needs: []string{"javac", "java"}, slow: true,
 			files: map[string]string{"A.java": java},
 			calls: []string{"javac A.java && java A"},
@@ -197,11 +239,12 @@ var languages = []section{
 			calls: []string{"ruby -rtempfile -retc -e 'Tempfile.create { |f| f.write 1 }; puts Etc.getlogin'"},
 			shows: "\n",
 		}, {
-			name: "a toolchain below the home directory, on PATH", needs: []string{"sh"},
-			before: "mkdir -p ~/.nvm/versions/node/v1/bin && printf '#!/bin/sh\\necho ran from home\\n' > ~/.nvm/versions/node/v1/bin/tool && chmod +x ~/.nvm/versions/node/v1/bin/tool",
-			env:    []string{"PATH=HOME/.nvm/versions/node/v1/bin:/usr/bin:/bin"},
-			calls:  []string{"tool"},
-			shows:  "ran from home\n",
+			name: "toolchains below the home directory, on PATH: nvm, rustup, pyenv, asdf, sdkman, tools of uv, ~/bin",
+			before: "for at in " + homeTools + "; do mkdir -p ~/$at ~/${at%/*}/lib && echo 41 > ~/${at%/*}/lib/part && printf '#!/bin/sh\\necho ran from %s' $at > ~/$at/tool-$(echo $at | tr -d ./) && chmod +x ~/$at/tool*; done; " +
+				"mkdir -p ~/.local/bin ~/.local/share/uv/tools/t/bin && printf '#!/bin/sh\\necho ran by a link\\n' > ~/.local/share/uv/tools/t/bin/linked && chmod +x ~/.local/share/uv/tools/t/bin/linked && ln -sf ~/.local/share/uv/tools/t/bin/linked ~/.local/bin/",
+			env:   []string{"PATH=HOME/" + strings.ReplaceAll(homeTools, " ", ":HOME/") + ":HOME/.local/bin:/usr/bin:/bin"},
+			calls: []string{"for at in " + homeTools + "; do tool-$(echo $at | tr -d ./) | grep -q $at; done; linked"},
+			shows: "ran by a link\n",
 		},
 	}},
 }
@@ -212,9 +255,10 @@ func installed(name string) string {
 }
 
 const (
-	leftPad = `{"dependencies": {"left-pad": "1.3.0"}}`
-	yarn4   = "../tool/node_modules/@yarnpkg/cli-dist/bin/yarn.js"
-	pnpms   = "for p in 10 12; do npm install --no-audit --no-fund --silent --prefix $p pnpm@$p && $p/node_modules/.bin/pnpm --version && echo $p >> versions; done && "
+	homeTools = ".nvm/versions/node/v1/bin .cargo/bin .pyenv/shims .asdf/shims .sdkman/candidates/java/current/bin bin"
+	leftPad   = `{"dependencies": {"left-pad": "1.3.0"}}`
+	yarn4     = "../tool/node_modules/@yarnpkg/cli-dist/bin/yarn.js"
+	pnpms     = "for p in 10 12; do npm install --no-audit --no-fund --silent --prefix $p pnpm@$p && $p/node_modules/.bin/pnpm --version && echo $p >> versions; done && "
 )
 
 // goProxy makes the directory proxy hold the module example.org/dep.

@@ -31,6 +31,11 @@ var machine = []section{
 			calls: []string{"locale > /dev/null && TZ=Asia/Tokyo date +%Z && . /etc/os-release && grep -q localhost /etc/hosts && getent services http"},
 			shows: "80/tcp",
 		}, {
+			name:   "MIME types",
+			before: "test -s /etc/mime.types",
+			calls:  []string{"grep -w ^text/html /etc/mime.types"},
+			shows:  "text/html",
+		}, {
 			name: "machine-id", needs: []string{"cat"},
 			before: "test -s /etc/machine-id",
 			calls:  []string{"cat /etc/machine-id"},
@@ -38,6 +43,11 @@ var machine = []section{
 		},
 	}},
 	{"Processes, memory, debuggers", []row{
+		{
+			name:  "500 processes, one after another",
+			calls: []string{"i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done; echo $i ran"},
+			shows: "500 ran\n",
+		},
 		{
 			name: "sem_open, shm_open, memfd_create", needs: []string{"gcc"},
 			files: map[string]string{"ipc.c": ipc},

@@ -15,7 +15,7 @@ type section struct {
 // A row is one workload. Its shell lines run in a directory of its own in the
 // workspace, which begins with files and with what the line before, run outside, left.
 // They may use $OUTSIDE, a directory beside the workspace, and $PORT, where a server
-// listens that no session started.
+// listens that no session started; the line before also $BINARY, the server under test.
 type row struct {
 	name   string
 	needs  []string          // programs without which the row is skipped
@@ -29,6 +29,7 @@ type row struct {
 	sessions  bool     // each call is in a session of its own
 	alone     bool     // the row has a server of its own, for before changes the home directory
 	env       []string // of a server of its own
+	online    bool     // with --network allow
 
 	open     bool              // refused: works where nothing confines commands
 	shows    string            // works: what the last call prints; refused: what it prints all the same
@@ -40,7 +41,7 @@ type row struct {
 
 // own reports whether the row wants a server of its own.
 func (r row) own() bool {
-	return r.workspace != "" || len(r.env) > 0 || r.sessions || r.alone
+	return r.workspace != "" || len(r.env) > 0 || r.sessions || r.alone || r.online
 }
 
 // sentence is what the row's answer says in one mechanism; "" where it works.
@@ -70,9 +71,10 @@ const (
 	namespaces = blocked + "create namespaces"
 )
 
-// A tool that would try for a minute what cannot come is ended, and says so.
+// A tool that would try longer than a minute what cannot come is ended, and says so:
+// npm does for 70 s. A machine under load may take half of that.
 const (
-	patiently = "timeout 30 "
+	patiently = "timeout 60 "
 	gaveUp    = " || test $? != 124 && echo gave up by itself"
 	byItself  = "gave up by itself\n"
 )

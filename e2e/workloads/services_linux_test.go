@@ -95,6 +95,11 @@ var services = []section{
 			calls: []string{"ffmpeg -loglevel error -f lavfi -i color=red:s=32x32:d=0.2 a.mp4 && ffmpeg -loglevel error -i a.mp4 -frames:v 1 a.png && head -c 4 a.png | tail -c 3"},
 			shows: "PNG",
 		}, {
+			name: "fonts", needs: []string{"fc-list"},
+			before: "fc-list | grep -q .",
+			calls:  []string{"fc-list : family | grep -c . > n && test $(cat n) -gt 0 && fc-match sans && echo found"},
+			shows:  "found\n",
+		}, {
 			name: "ImageMagick", needs: []string{"convert-im6.q16"},
 			calls: []string{"convert-im6.q16 -size 8x8 xc:blue a.png && identify-im6.q16 a.png"},
 			shows: "PNG 8x8",

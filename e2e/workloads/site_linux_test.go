@@ -197,7 +197,7 @@ func (s *site) prepare(t *testing.T, r row) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), callDeadline)
 	defer cancel()
-	cmd := s.command(ctx, dir, s.environment(append(certificates(), "OUTSIDE="+s.outside(), "PORT="+s.port)), "sh", "-ec", r.before)
+	cmd := s.command(ctx, dir, s.environment(append(certificates(), "OUTSIDE="+s.outside(), "PORT="+s.port, "BINARY="+binary)), "sh", "-ec", r.before)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("preparing it outside fails: %v\n%s", err, out)
 	}
@@ -209,11 +209,21 @@ type server struct {
 	site *site
 }
 
+// startFor runs the binary as a row wants it that has a server of its own.
+func (s *site) startFor(t *testing.T, r row) server {
+	t.Helper()
+	workspace := filepath.Join(s.rowDir(r), r.workspace)
+	if r.online {
+		return s.start(t, workspace, append(certificates(), r.env...), "--network", "allow")
+	}
+	return s.start(t, workspace, r.env)
+}
+
 // start runs the binary for the site's person until the test ends.
-func (s *site) start(t *testing.T, workspace string, env []string) server {
+func (s *site) start(t *testing.T, workspace string, env []string, more ...string) server {
 	t.Helper()
 	var stderr bytes.Buffer
-	args := []string{"serve", "--sandbox", s.mechanism, "--workspace", workspace}
+	args := append([]string{"serve", "--sandbox", s.mechanism, "--workspace", workspace}, more...)
 	c, err := client.NewStdioMCPClientWithOptions(binary, nil, args, transport.WithCommandFunc(
 		func(_ context.Context, program string, _, args []string) (*exec.Cmd, error) {
 			cmd := s.command(context.Background(), workspace, s.environment(env), program, args...)
@@ -261,10 +271,12 @@ func (s server) run(t *testing.T, line, cwd string) (a answer) {
 		"env":     map[string]string{"OUTSIDE": s.site.outside(), "PORT": s.site.port},
 		"timeout": callDeadline.Milliseconds(),
 	}
+	began := time.Now()
 	result, err := s.CallTool(ctx, call)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%.2f s: %s", time.Since(began).Seconds(), line) // to be read, never compared
 	text, ok := result.Content[0].(mcp.TextContent)
 	if !ok {
 		t.Fatalf("the answer begins with a %T", result.Content[0])

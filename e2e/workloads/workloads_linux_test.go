@@ -192,7 +192,7 @@ func (s *site) carryOut(t *testing.T, r row, shared func() server) (answers []an
 		case !r.own():
 			srv, cwd = shared(), r.slug()
 		case i == 0 || r.sessions:
-			srv = s.start(t, filepath.Join(s.rowDir(r), r.workspace), r.env)
+			srv = s.startFor(t, r)
 		}
 		a := srv.run(t, line, cwd)
 		answers = append(answers, a)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -54,6 +55,9 @@ func (q *Question) watch() Answer {
 	defer unix.Close(o.fd)
 	c := q.broker.session
 	if !c.Policy.Allows(o.path, false) {
+		if c.leadsToWrites(o.path) { // file watchers try every parent and do without: to permit that would open all
+			return Fail(unix.EACCES)
+		}
 		return q.refuse(unix.EACCES, "watch "+o.path, "--allow-read "+o.path)
 	}
 	if !c.Kernel.GetFD {
@@ -178,12 +182,24 @@ func (q *Question) change(o object, verb string, f func() error) Answer {
 }
 
 func (q *Question) chmod(o object, mode uint64) Answer {
+	if o.e == 0 && !mayOwn(o) {
+		unix.Close(o.fd)
+		return Fail(unix.EPERM)
+	}
 	return q.change(o, "change the mode of", func() error {
 		if mode&seccomp.SetIDBits != 0 && !kernel.IsDir(o.fd) {
 			return unix.EPERM
 		}
 		return unix.Fchmodat(unix.AT_FDCWD, kernel.FdPath(o.fd), uint32(mode)&0o7777, 0)
 	})
+}
+
+// mayOwn reports whether the user may change an object's mode. Where not even the
+// kernel would permit it, no argument of the server does, and none is named.
+func mayOwn(o object) bool {
+	var stat unix.Stat_t
+	uid := unix.Geteuid()
+	return uid == 0 || unix.Fstatat(o.fd, "", &stat, unix.AT_EMPTY_PATH) != nil || int(stat.Uid) == uid
 }
 
 func (q *Question) chown(o object, uid, gid int) Answer {
@@ -223,3 +239,8 @@ func readTimespecs(q *Question, from uint64) (t [2]unix.Timespec, ok bool) {
 
 // writable reports whether a path, links resolved, lies below a writable root.
 func (c *Session) writable(path string) bool { return policy.Below(path, c.writes) }
+
+// leadsToWrites reports whether a writable root lies below a path.
+func (c *Session) leadsToWrites(path string) bool {
+	return slices.ContainsFunc(c.writes, func(root string) bool { return policy.Below(root, []string{path}) })
+}

@@ -210,7 +210,7 @@ var (
 	// gdb's, which has another way to a process's memory.
 	immaterial = regexp.MustCompile(`writing stat cache|^warning: opening /proc/\S+/mem file`)
 	// What Chromium says where it cannot make its own sandbox.
-	nesting   = regexp.MustCompile(`No usable sandbox!|unning as root without --no-sandbox|Failed to move to new namespace`)
+	nesting   = regexp.MustCompile(`No usable sandbox!|FATAL:sandbox/linux/services/credentials\.cc|unning as root without --no-sandbox|Failed to move to new namespace`)
 	becoming  = regexp.MustCompile(`(?i)^(sudo|su|doas): .*(denied|not permitted|no new privileges|setuid|set-?uid|effective uid|cannot set|authentication|critical error)`)
 	unsharing = regexp.MustCompile(`(?i)^(unshare: unshare failed|bwrap: .*namespace)`)
 	pinging   = regexp.MustCompile(`\bping6?: .*(?i:permission denied|not permitted|missing cap_net_raw)`)

@@ -194,6 +194,7 @@ func TestExplainHidden(t *testing.T) {
 func TestBrowserHint(t *testing.T) {
 	for _, line := range []string{
 		"[1:1:0101/000000.1:FATAL:zygote_host_impl_linux.cc(132)] No usable sandbox! Update your kernel",
+		"[713:713:1123/173846.155564:FATAL:sandbox/linux/services/credentials.cc:137] Check failed: . : Permission denied (13)",
 		"[1:1:0101/000000.1:ERROR:zygote_host_impl_linux.cc(100)] Running as root without --no-sandbox is not supported.",
 	} {
 		got := Explainer{}.Explain(line+"\n"+line, nil)

@@ -152,8 +152,15 @@ func (c *confinement) lookUp() (looked policy.Policy, repo environ.Repository) {
 
 // repositoryEnv is env with what git needs of the workspace's repository.
 func (c *confinement) repositoryEnv(env []string) []string {
+	return c.repository().Env(env, c.cfg.Dir)
+}
+
+// repository is the workspace's own, if it lies outside.
+func (c *confinement) repository() environ.Repository {
 	c.policy()
-	return c.repo.Env(env, c.cfg.Dir)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.repo
 }
 
 // chose reports whether a mechanism was decided on, as far as there is a decision.

@@ -55,7 +55,7 @@ func (c *Commands) newFleet() (*containers.Fleet, error) {
 		Image: cfg.Container.Image, Engine: cfg.Container.Engine,
 		Dir: cfg.Dir, AllowRead: cfg.AllowRead, AllowWrite: cfg.AllowWrite, Network: cfg.Network, Unconfined: cfg.Sandbox == Off, Limits: c.limits,
 		MaxMemory: cfg.Quota.MaxMemory, MaxCPUs: cfg.Quota.MaxCPUs, MaxProcesses: cmp.Or(cfg.Quota.MaxProcesses, c.limits.Processes), Bounded: cfg.Quota.MaxProcesses > 0,
-		Guard: c.guard, Policy: c.confinement.policy, Repository: func() environ.Repository { return c.confinement.repo }, NewTree: c.confinement.newTree,
+		Guard: c.guard, Policy: c.confinement.policy, Repository: c.confinement.repository, NewTree: c.confinement.newTree,
 		TreeAt: treeInside, Cache: cache, Hello: func(tree string, m containers.Mounts) *remote.Hello { return c.hello(f.TreeAt(tree), m, f.Cache()) },
 	})
 	return f, err

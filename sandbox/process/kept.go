@@ -51,7 +51,7 @@ func (b bounded) Trees() (all []tree.Tree, any bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for j := range s.running {
-		if j.planted.Load() {
+		if j.started.Load() {
 			all = append(all, j.tree)
 		}
 	}

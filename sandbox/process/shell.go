@@ -58,12 +58,12 @@ type job struct {
 	began   time.Time
 	shell   *Shell
 	account quota.Account // what was counted before it
-	planted atomic.Bool   // tree is set
+	started atomic.Bool   // tree is set
 	shared  atomic.Bool   // another command of the session ran at some time meanwhile
 }
 
-// A launched is what a command is started with, and in.
-type launched struct {
+// A launch is what a command is started with, and in.
+type launch struct {
 	tree.Launch
 	cage *cage // nil: nothing confines it
 }
@@ -176,7 +176,7 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	if err != nil {
 		return err
 	}
-	l := launched{tree.Launch{Argv: append([]string{c.Name}, c.Args...), Env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), Dir: c.Dir,
+	l := launch{tree.Launch{Argv: append([]string{c.Name}, c.Args...), Env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), Dir: c.Dir,
 		Mark: s.session.mark, Alone: func() bool { return !j.shared.Load() }, Over: ctx.Done()}, cage}
 	if l.Bounds, j.account, err = s.ration.Begin(s.c.rules, bounded{s}); err != nil {
 		return notBounded(err)
@@ -225,7 +225,7 @@ func (s *Shell) HostEnv(name string) (string, bool) {
 }
 
 // startup lays down what the program shall read first.
-func (s *Shell) startup(j *job, c *Command, l *launched) error {
+func (s *Shell) startup(j *job, c *Command, l *launch) error {
 	if c.Startup == nil {
 		return nil
 	}
@@ -249,7 +249,7 @@ func checkDir(dir string) error {
 }
 
 // spawn opens the streams that are needed and starts the program.
-func (s *Shell) spawn(j *job, c *Command, l launched) error {
+func (s *Shell) spawn(j *job, c *Command, l launch) error {
 	l.Files = [3]*os.File{s.c.null, s.c.null, s.c.null}
 	streams := j.openPipes
 	if c.Terminal != nil {
@@ -266,17 +266,17 @@ func (s *Shell) spawn(j *job, c *Command, l launched) error {
 		return err
 	}
 	j.cage, j.dir, j.mark = l.cage, l.Dir, l.cage.mark()
-	if j.tree, err = s.plant(l); err != nil {
+	if j.tree, err = s.startTree(l); err != nil {
 		j.hangUp()
 		return startError(c, l, err)
 	}
-	j.planted.Store(true)
+	j.started.Store(true)
 	s.connect(j, c)
 	return nil
 }
 
-// plant starts the program: confined where that is possible.
-func (s *Shell) plant(l launched) (tree.Tree, error) {
+// startTree starts the program: confined where that is possible.
+func (s *Shell) startTree(l launch) (tree.Tree, error) {
 	if l.cage != nil {
 		return tree.StartConfined(l.cage.Jail, l.Launch)
 	}
@@ -321,30 +321,6 @@ func (s *Shell) follow(ctx context.Context, j *job, c *Command) (res Result) {
 	s.awaitPipes(j)
 	return res
 }
-
-// awaitPipes lets output in flight arrive, but does not wait for survivors. On a
-// machine under load the readers may not have had their turn when the grace is
-// over: what is in the pipes is read in any case.
-func (s *Shell) awaitPipes(j *job) {
-	grace := time.NewTimer(s.c.limits.PipeGrace)
-	defer grace.Stop()
-	for round := range maxPipeGraces {
-		select {
-		case <-j.drained:
-			return
-		case <-grace.C:
-		}
-		// Without survivors the end of the pipes is near, however busy the machine.
-		idle := !slices.ContainsFunc(j.pipes, capture.Pending)
-		if (idle || round > 0) && j.tree.Survivors() && j.tree.Alive() {
-			return
-		}
-		grace.Reset(s.c.limits.PipeGrace)
-	}
-}
-
-// maxPipeGraces bounds the wait. Survivors, who may never stop printing, get two.
-const maxPipeGraces = 10
 
 // over reports whether nothing of the command runs or holds a pipe.
 func (j *job) over() bool {

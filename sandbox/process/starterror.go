@@ -7,7 +7,7 @@ import (
 )
 
 // startError words what the system said when the program was to be started.
-func startError(c *Command, l launched, err error) error {
+func startError(c *Command, l launch, err error) error {
 	if dirErr := checkDir(l.Dir); dirErr != nil {
 		return dirErr // it vanished meanwhile
 	}

@@ -14,7 +14,7 @@ import (
 // TestStartErrorNamesItsCause: a fault of the program is told from one of what had to
 // be done before it could be tried.
 func TestStartErrorNamesItsCause(t *testing.T) {
-	c, l := &Command{Name: "bash"}, launched{Launch: tree.Launch{Path: "/bin/bash", Dir: t.TempDir()}}
+	c, l := &Command{Name: "bash"}, launch{Launch: tree.Launch{Path: "/bin/bash", Dir: t.TempDir()}}
 	if err := startError(c, l, syscall.EACCES); !errors.Is(err, ErrNotExecutable) {
 		t.Error(err)
 	}

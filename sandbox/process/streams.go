@@ -2,13 +2,15 @@ package process
 
 import (
 	"os"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
 
 // openPipes opens a pipe for each stream that is wanted and returns their ends.
-func (j *job) openPipes(c *Command, l *launched) (theirs []*os.File, err error) {
+func (j *job) openPipes(c *Command, l *launch) (theirs []*os.File, err error) {
 	for i, wanted := range [3]bool{c.Stdin != nil || c.Live, c.Stdout, c.Stderr && !c.Live} {
 		if !wanted {
 			continue
@@ -69,6 +71,30 @@ func (s *Shell) connect(j *job, c *Command) {
 	}
 	done()
 }
+
+// awaitPipes lets output in flight arrive, but does not wait for survivors. On a
+// machine under load the readers may not have had their turn when the grace is
+// over: what is in the pipes is read in any case.
+func (s *Shell) awaitPipes(j *job) {
+	grace := time.NewTimer(s.c.limits.PipeGrace)
+	defer grace.Stop()
+	for round := range maxPipeGraces {
+		select {
+		case <-j.drained:
+			return
+		case <-grace.C:
+		}
+		// Without survivors the end of the pipes is near, however busy the machine.
+		idle := !slices.ContainsFunc(j.pipes, capture.Pending)
+		if (idle || round > 0) && j.tree.Survivors() && j.tree.Alive() {
+			return
+		}
+		grace.Reset(s.c.limits.PipeGrace)
+	}
+}
+
+// maxPipeGraces bounds the wait. Survivors, who may never stop printing, get two.
+const maxPipeGraces = 10
 
 func (j *job) hangUp() {
 	if j.held != nil {

@@ -14,7 +14,7 @@ var ErrNoTerminal = errors.New("no terminal can be opened for commands here")
 
 // openTerminal makes the terminal of a command: one that its session alone sees,
 // where there are such.
-func (j *job) openTerminal(c *Command, l *launched) (theirs []*os.File, err error) {
+func (j *job) openTerminal(c *Command, l *launch) (theirs []*os.File, err error) {
 	open := pty.Open
 	if l.cage != nil {
 		open = l.cage.OpenTerminal

@@ -25,16 +25,5 @@ func (g *group) Alive() bool { return proc.Signal(-g.pid, 0) == nil }
 
 func (g *group) reach(sig syscall.Signal) bool { return proc.Signal(-g.pid, sig) == nil }
 
-type Strays struct {
-	Tmp string
-	All bool
-}
-
-func (Strays) Wait() Ending          { return Ending{} }
-func (Strays) Signal(syscall.Signal) {}
-func (Strays) Kill()                 {}
-func (Strays) Alive() bool           { return false }
-func (Strays) Survivors() bool       { return false }
-func (Strays) Release()              {}
-
+// KillMarked finds none here.
 func KillMarked([]string, syscall.Signal) {}

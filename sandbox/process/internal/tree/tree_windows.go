@@ -148,20 +148,7 @@ func (j *jobObject) Release() {
 	}
 }
 
-// Strays do not exist here: nothing leaves a job.
-type Strays struct {
-	Tmp string
-	All bool
-}
-
-func (Strays) Wait() Ending          { return Ending{} }
-func (Strays) Signal(syscall.Signal) {}
-func (Strays) Kill()                 {}
-func (Strays) Alive() bool           { return false }
-func (Strays) Survivors() bool       { return false }
-func (Strays) Release()              {}
-
-// No watchdog is needed: jobs end with the server.
+// A Watchdog is not needed here: jobs end with the server.
 type Watchdog struct{}
 
 func (*Watchdog) DirBegins(string) {}

@@ -46,6 +46,7 @@ func (c *Commands) newRules() *quota.Rules {
 // bounded is a shell as its ration sees it.
 type bounded struct{ s *Shell }
 
+// Trees are those of commands that run, or have left something running.
 func (b bounded) Trees() (all []tree.Tree, any bool) {
 	s := b.s
 	s.mu.Lock()
@@ -69,6 +70,7 @@ func (b bounded) OthersRun() bool {
 	return len(b.s.running) > 1
 }
 
+// Spaces, Confined and Mark are the session's.
 func (b bounded) Spaces() []confine.Space { return b.s.session.spaces() }
 func (b bounded) Confined() bool          { return b.s.session.confined() }
 func (b bounded) Mark() string            { return b.s.session.mark() }

@@ -102,6 +102,7 @@ func textWidth(r rune, n int) int {
 	return n
 }
 
+// HeadOf is the beginning of b whose text has at most limit bytes, cut between characters.
 func HeadOf(b []byte, limit int) []byte {
 	used, end := 0, 0
 	for end < len(b) {

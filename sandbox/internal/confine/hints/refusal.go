@@ -35,6 +35,7 @@ type Ledger struct {
 	counts map[Refusal]int // by a Refusal with Count 0
 }
 
+// Add counts a refusal.
 func (l *Ledger) Add(r Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -95,6 +95,7 @@ func (w *walker) enter(fd int) error {
 	return nil
 }
 
+// IdOf is what a file is known by, whatever its names.
 func IdOf(st *unix.Stat_t) FileID { return FileID{uint64(st.Dev), st.Ino} }
 
 // step goes to a name in the directory where it is, or returns the target of

@@ -208,6 +208,7 @@ func (f *Fleet) release(b *Container) {
 	})
 }
 
+// Launch begins to make a container of one session; see [Container.Await].
 func (f *Fleet) Launch(m Mounts) *Container {
 	f.mu.Lock()
 	defer f.mu.Unlock()

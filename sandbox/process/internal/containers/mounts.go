@@ -18,6 +18,7 @@ type Places struct{ Read, Write []string }
 // Mounts are the places of this machine that a container has, each where it is here.
 type Mounts []Mount
 
+// A Mount is one place of this machine in a container.
 type Mount struct {
 	from  string // links resolved
 	At    string

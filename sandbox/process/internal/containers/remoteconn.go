@@ -143,6 +143,7 @@ func (c *Conn) beat() {
 	}
 }
 
+// Send sends a message. An error ends the stream, unless the message was too large for it.
 func (c *Conn) Send(m *remote.Message) error {
 	err := c.out.Write(m)
 	if err != nil && !errors.Is(err, remote.ErrTooLarge) {
@@ -194,6 +195,7 @@ func (c *Conn) Add(begin func(number uint64) Receiver) {
 	c.calls[c.next] = begin(c.next)
 }
 
+// Drop has nobody told of a command any more.
 func (c *Conn) Drop(number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,6 +71,7 @@ func mendCache(cache string) {
 	}
 }
 
+// WritableValue reports whether a variable names a place below those where commands may write.
 func WritableValue(env []string, name string, writable []string) bool {
 	value, ok := Get(env, name)
 	return ok && slices.ContainsFunc(writable, func(top string) bool {

@@ -68,6 +68,7 @@ func Executable(file string) error {
 	return nil
 }
 
+// Exists reports whether there is something at a path that can be looked at.
 func Exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil

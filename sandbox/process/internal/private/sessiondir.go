@@ -25,12 +25,14 @@ type Dir struct {
 	Cache string // of the workspace; "" for none
 }
 
+// Tmp and Home are where commands write; Etc is what they read, with Passwd and Group.
 func (d *Dir) Tmp() string    { return Temp(d.Path) }
 func (d *Dir) Home() string   { return filepath.Join(d.Path, "home") }
 func (d *Dir) Etc() string    { return filepath.Join(d.Path, "etc") }
 func (d *Dir) Passwd() string { return filepath.Join(d.Path, "etc", "passwd") }
 func (d *Dir) Group() string  { return filepath.Join(d.Path, "etc", "group") }
 
+// Temp is the directory for temporary files of a private directory.
 func Temp(dir string) string { return filepath.Join(dir, "tmp") }
 
 // Prefix begins the name of every private directory.

@@ -151,6 +151,7 @@ func (j *jobObject) Release() {
 // A Watchdog is not needed here: jobs end with the server.
 type Watchdog struct{}
 
+// DirBegins, DirEnds and Close do nothing.
 func (*Watchdog) DirBegins(string) {}
 func (*Watchdog) DirEnds(string)   {}
 func (*Watchdog) Close()           {}

@@ -23,6 +23,7 @@ type Usage struct {
 // AtMost is more than is used: what processes share counts for each.
 func (u Usage) AtMost() int64 { return u.resident + u.files }
 
+// Add adds processes by their ids in proc, which is /proc or looks like it. Who has ended meanwhile adds nothing.
 func (u *Usage) Add(proc string, pids []int) {
 	for _, pid := range pids {
 		dir := filepath.Join(proc, strconv.Itoa(pid))

@@ -112,8 +112,9 @@ func (w *Watchdog) say(line string) {
 	}
 }
 
-func (w *Watchdog) groupBegins(pgid int)  { w.say("+" + strconv.Itoa(pgid) + "\n") }
-func (w *Watchdog) groupEnds(pgid int)    { w.say("-" + strconv.Itoa(pgid) + "\n") }
+func (w *Watchdog) groupBegins(pgid int) { w.say("+" + strconv.Itoa(pgid) + "\n") }
+func (w *Watchdog) groupEnds(pgid int)   { w.say("-" + strconv.Itoa(pgid) + "\n") }
+
 // DirBegins has a private directory removed when the server has died; DirEnds says that it is gone.
 func (w *Watchdog) DirBegins(path string) { w.say(fmt.Sprintf("+%q\n", path)) }
 func (w *Watchdog) DirEnds(path string)   { w.say(fmt.Sprintf("-%q\n", path)) }

@@ -7,6 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 )
 
 // settingsEvil is what has git run the program evil.
@@ -95,5 +98,47 @@ func TestLinksOfTheUserStay(t *testing.T) {
 		if to, _ := os.Readlink(filepath.Join(p.ws, ".git", name)); to != want {
 			t.Errorf("%s leads to %q, not to %q: %s", name, to, want, out)
 		}
+	}
+}
+
+// TestGuardWaitsForNoPipe: a named pipe where settings name a file does not keep the next
+// session from beginning.
+func TestGuardWaitsForNoPipe(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	p := linked(t, `git config include.path ../later`)
+	if out, status := p.inSh(t, p.isolator(t, true), `mkfifo later`); status != 0 {
+		t.Fatal(out)
+	}
+	if out, status := p.inSh(t, p.isolator(t, true), `echo y > y`); status != 0 {
+		t.Error(out)
+	}
+}
+
+// TestWorkspaceStaysWhereItIs: commands that may write what holds the workspace do not put
+// another one in its place.
+func TestWorkspaceStaysWhereItIs(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	attack := `cd .. && mv ws w && cp -r w ws && cd ws && ` + settingsEvil + ` >> .git/config`
+	free, p := linked(t, ""), linked(t, "")
+	free.mustSh(t, attack)
+	if !free.usedBy(t, "git status") {
+		t.Fatal("without the sandbox nothing ran: this proves nothing")
+	}
+	allowed := p.policy()
+	allowed.Write = append(allowed.Write, filepath.Dir(p.ws))
+	i, err := namespaces.NewWith(namespaces.Isolation{Policy: allowed, Workspace: p.ws, Guard: true}, kernel.Features{Landlock: kernel.LandlockABI()})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { must(t, i.Close()) })
+	if out, _ := p.inSh(t, i, attack); p.usedBy(t, "git status") {
+		t.Errorf("it ran: %s", out)
+	}
+	if out, status := p.inSh(t, i, `touch ../beside`); status != 0 {
+		t.Error(out)
 	}
 }

@@ -5,6 +5,7 @@ package namespaces
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -153,8 +154,7 @@ func (g gitGuard) guardPointer(git string, entry fs.DirEntry) error {
 	if !entry.Type().IsRegular() {
 		return nil
 	}
-	text, _ := os.ReadFile(git)
-	if to, ok := strings.CutPrefix(string(text), "gitdir:"); ok {
+	if to, ok := strings.CutPrefix(readSettings(git), "gitdir:"); ok {
 		to = strings.TrimSpace(to)
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(git), to)
@@ -219,16 +219,31 @@ func (g gitGuard) guardData(name string) error {
 
 // guardNamed guards what the settings of the workspace's repository name in it.
 func (g gitGuard) guardNamed() error {
-	read := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(g.top, name))
-		return string(text)
-	}
+	read := func(name string) string { return readSettings(filepath.Join(g.top, name)) }
 	for _, name := range policy.NamedByGit(read, g.top) {
 		if err := g.guardSetting(name); err != nil {
 			return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// maxSettings is how much of a file of settings is looked at.
+const maxSettings = 1 << 20
+
+// readSettings returns the content of a file, "" for none: of a named pipe, too, that a
+// command left where settings name a file.
+func readSettings(path string) string {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	text, _ := io.ReadAll(io.LimitReader(file, maxSettings))
+	return string(text)
 }
 
 // guardWorktrees lets commands write the data of linked worktrees, but neither

@@ -3,7 +3,9 @@
 package namespaces
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,26 +23,51 @@ import (
 var daemonDirs = []string{"/nix/var/nix/daemon-socket"}
 
 // boundSockets lists the paths of the Unix sockets of the machine's network, links
-// resolved.
-func boundSockets() (paths []string) {
-	table, _ := os.ReadFile("/proc/net/unix")
+// resolved, and tells whether some answer elsewhere: the kernel's list has a socket as it
+// was bound, which may be relative to some directory, or not be its name any more.
+func boundSockets() (paths []string, elsewhere bool) {
+	table, err := os.ReadFile("/proc/net/unix")
+	known := map[string]bool{} // the path of one that answers
 	for line := range strings.Lines(string(table)) {
-		// Num RefCount Protocol Flags Type St Inode Path
-		if at := strings.Index(line, " /"); at >= 0 {
-			path := strings.TrimSuffix(line[at+1:], "\n")
-			if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-				paths = append(paths, filepath.Join(dir, filepath.Base(path)))
-			}
+		f := strings.Fields(line) // Num RefCount Protocol Flags Type St Inode Path
+		if len(f) < 8 || f[0] == "Num" || strings.HasPrefix(f[7], "@") {
+			continue
+		}
+		answers := f[4] == datagrams || f[5] != connected
+		at := strings.Index(line, " /")
+		if at < 0 {
+			elsewhere = elsewhere || answers
+			continue
+		}
+		path := strings.TrimSuffix(line[at+1:], "\n")
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(dir, filepath.Base(path))
+			paths = append(paths, path)
+		}
+		if answers {
+			elsewhere = elsewhere || known[path] || gone(path)
+			known[path] = true
 		}
 	}
 	slices.Sort(paths)
-	return slices.Compact(paths)
+	return slices.Compact(paths), elsewhere || err != nil
+}
+
+// What the kernel's list says of a socket. One that is connected, and has no need of that
+// for what it is sent, was accepted by another one, or bound by who connected.
+const datagrams, connected = "0002", "03"
+
+// gone reports whether there is no socket of this name, or nothing at all.
+func gone(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSocket == 0 || errors.Is(err, fs.ErrNotExist)
 }
 
 // SocketsBelow lists the Unix sockets in directories, but not those that are named
 // themselves.
 func SocketsBelow(dirs []string) []string {
-	return slices.DeleteFunc(boundSockets(), func(path string) bool {
+	bound, _ := boundSockets()
+	return slices.DeleteFunc(bound, func(path string) bool {
 		return slices.Contains(dirs, path) || !policy.Below(path, dirs) || !isSocket(path)
 	})
 }
@@ -49,9 +76,12 @@ func SocketsBelow(dirs []string) []string {
 // made.
 func lookForSockets(p policy.Policy) <-chan [][]byte {
 	found := make(chan [][]byte, 1)
+	bound, elsewhere := boundSockets()
 	var walk socketWalk
 	for _, place := range p.Places { // opened now: they are the caller's
-		if !place.Write && !place.Covered && !ofSystem(place.Reason) && !policy.Below(place.Real, []string{"/dev", "/sys"}) {
+		// Among what the user has installed, nobody listens but whom the kernel's list tells of.
+		known := ofSystem(place.Reason) || policy.Installed(place.Reason) && !elsewhere
+		if !place.Write && !place.Covered && !known && !policy.Below(place.Real, []string{"/dev", "/sys"}) {
 			walk.begin(place)
 		}
 	}
@@ -59,7 +89,7 @@ func lookForSockets(p policy.Policy) <-chan [][]byte {
 	go func() {
 		defer walk.end()
 		var paths [][]byte // not every path is text
-		for _, path := range append(boundSockets(), walk.sockets(written)...) {
+		for _, path := range append(bound, walk.sockets(written)...) {
 			paths = append(paths, []byte(path))
 		}
 		found <- paths
@@ -70,8 +100,8 @@ func lookForSockets(p policy.Policy) <-chan [][]byte {
 // maxSocketWalk bounds how many entries of readable places are looked at for sockets.
 const maxSocketWalk = 4000
 
-// A socketWalk finds sockets in places: the machine's list names a socket as it was bound,
-// which may be relative to some directory, or not be its name any more.
+// A socketWalk finds sockets in places where the kernel's list does not tell of all: those
+// of other networks are not in it.
 type socketWalk struct {
 	roots []*os.File
 	level []socketDir

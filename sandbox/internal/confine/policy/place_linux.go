@@ -383,7 +383,7 @@ func (p *Policy) pinInstallation(dir string) {
 	}
 	for _, part := range parts {
 		if path := filepath.Join(prefix, part); !slices.Contains(p.Read, path) {
-			p.pinWithin(path, place.Real, "the toolchain at "+prefix)
+			p.pinWithin(path, place.Real, ofToolchain+prefix)
 		}
 	}
 }

@@ -125,8 +125,19 @@ var secrets = []string{
 	".env", ".envrc", ".password-store", ".local/share/keyrings", ".mozilla", ".cargo/credentials", ".cargo/credentials.toml", ".cargo/config", ".cargo/config.toml",
 }
 
-// onPath is why a directory of PATH can be read.
-const onPath = "programs on PATH"
+// Why a directory of PATH can be read, and what belongs to a known toolchain: the latter
+// is followed by where that is.
+const (
+	onPath      = "programs on PATH"
+	ofToolchain = "the toolchain at "
+)
+
+// Installed reports whether what can be read for a reason is programs and packages that
+// the user has installed.
+func Installed(reason string) bool {
+	return reason == onPath || strings.HasPrefix(reason, ofToolchain) ||
+		slices.ContainsFunc(home, func(g Group) bool { return g.Reason == reason })
+}
 
 // defaultDevices are the devices that every program may expect.
 var defaultDevices = []string{

@@ -90,6 +90,7 @@ func (s *stage) close() {
 func (s *stage) fill(in Isolation, sockets <-chan [][]byte) (made []int, repositories []string, err error) {
 	defer s.close()
 	_ = s.result.SetReadDeadline(time.Now().Add(stageTime)) // a file system may not answer
+	in.Policy = in.Policy.Found()
 	tell := json.NewEncoder(s.task)
 	if err := tell.Encode(in); err != nil {
 		return nil, nil, err

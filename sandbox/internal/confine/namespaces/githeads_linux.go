@@ -43,7 +43,7 @@ func (h *gitHeads) keep(dirs []string) {
 			h.last[rel] = ""
 		}
 	}
-	h.links.root = h.root
+	h.links.open(h.root)
 	for dir := range h.last {
 		h.links.drop(dir, true)
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,12 +20,14 @@ import (
 // from being made: they are removed when a command has ended.
 type gitLinks struct {
 	root  *os.Root
+	top   *os.File             // the same, to look whether anything has changed; nil where it cannot be opened
 	first map[string]string    // those that were there before any command, and where they led
 	seen  map[string]directory // what the directories held when they were last looked at
 }
 
-// A directory is what one held.
+// A directory is what one held. The time of its last change cannot be set.
 type directory struct {
+	number  uint64
 	changed unix.Timespec
 	subs    []string
 }
@@ -42,11 +43,21 @@ const settleTime = 2 * time.Second
 // them is written by a name that git does not make new.
 var gitShallow = []string{"objects", "lfs", "annex", "svn"}
 
+// open begins to look at repositories below the root.
+func (l *gitLinks) open(root *os.Root) {
+	l.root = root
+	l.top, _ = root.Open(".")
+	l.first, l.seen = map[string]string{}, map[string]directory{}
+}
+
+func (l *gitLinks) close() {
+	if l.top != nil {
+		l.top.Close()
+	}
+}
+
 // drop removes the links in a git directory; begin takes down instead which there are.
 func (l *gitLinks) drop(git string, begin bool) {
-	if begin && l.first == nil {
-		l.first, l.seen = map[string]string{}, map[string]directory{}
-	}
 	for _, sub := range l.look(git, begin) {
 		name := filepath.Base(sub)
 		switch {
@@ -72,13 +83,12 @@ func (l *gitLinks) dropBelow(dir string, begin bool) {
 // look removes the links in a directory, unless that is what it was when it was last looked
 // at, and returns the directories in it.
 func (l *gitLinks) look(dir string, begin bool) (subs []string) {
-	info, err := l.root.Lstat(dir)
-	if err != nil || !info.IsDir() {
+	var stat unix.Stat_t
+	if l.top == nil || unix.Fstatat(int(l.top.Fd()), dir, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return nil
 	}
-	stat := info.Sys().(*syscall.Stat_t)
-	changed := unix.Timespec(stat.Ctim)
-	if was, ok := l.seen[dir]; ok && was.changed == changed {
+	changed := stat.Ctim
+	if was, ok := l.seen[dir]; ok && was.changed == changed && was.number == stat.Ino {
 		return was.subs
 	}
 	settled := time.Since(time.Unix(changed.Unix())) > settleTime
@@ -98,7 +108,7 @@ func (l *gitLinks) look(dir string, begin bool) (subs []string) {
 		}
 	}
 	if delete(l.seen, dir); settled && len(l.seen) < maxSeen {
-		l.seen[dir] = directory{changed, subs}
+		l.seen[dir] = directory{stat.Ino, changed, subs}
 	}
 	return subs
 }

@@ -146,6 +146,7 @@ func (l *gitLocks) release() {
 		return
 	}
 	l.mend()
+	l.heads.links.close()
 	for _, file := range l.held {
 		name := filepath.Join(".git", filepath.Base(file.Name()))
 		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && l.is(name, file) {

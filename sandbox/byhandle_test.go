@@ -37,7 +37,7 @@ var nobodyElseWrites = map[string]string{
 	"process/internal/environ/cacheoffline.go unite":                        "only names are read, and links to them made by a handle",
 	"process/internal/environ/cacheoffline.go twin":                         "only names are read, and links to them made by a handle",
 	"process/internal/environ/cacheenv.go offlineNPM":                       "the cache itself, in a directory that commands cannot write; then a handle",
-	"process/cargohome.go makeInCache":                                      "the cache itself, in a directory that commands cannot write; then a handle",
+	"process/internal/home/cargo.go makeInCache":                            "the cache itself, in a directory that commands cannot write; then a handle",
 	"process/internal/private/sessiondir.go New":                            "in a directory that Policy.Safe vouches for",
 	"process/container.go confinement.newTree":                              "in a directory that Policy.Safe vouches for, before the container that has it",
 	"process/runner.go runner.welcome":                                      "before the first command",

@@ -125,8 +125,8 @@ var nobodyElseWrites = map[string]string{
 	"internal/cgroup/tree_linux.go move":                                    "the control groups of the system",
 	"internal/cgroup/tree_linux.go words":                                   "the control groups of the system",
 	"internal/confine/namespaces/usage_linux.go Isolator.openMemory":        "the keeper's own mounts, before the first command",
-	"process/internal/usage/usage_linux.go Mapped":                          "/proc",
-	"process/internal/usage/usage_linux.go Numbers":                         "/proc",
+	"process/internal/usage/usage_linux.go mapped":                          "/proc",
+	"process/internal/usage/usage_linux.go numbers":                         "/proc",
 	"internal/confine/namespaces/view_linux.go coverPerstack":               "inside of the view: it leads nowhere else",
 }
 

@@ -98,8 +98,11 @@ func starting(cmd *exec.Cmd) func() (int, error) {
 
 // wait is cmd.Wait for a command that was started confined.
 func wait(cmd *exec.Cmd) error {
-	defer proc.Release(cmd.Process.Pid)
-	return cmd.Wait()
+	status, err := proc.Wait(cmd.Process.Pid)
+	if err == nil && status.ExitStatus() != 0 {
+		err = fmt.Errorf("exit status %d", status.ExitStatus())
+	}
+	return err
 }
 
 // runTrue runs true in a cell and waits for it.

@@ -32,7 +32,7 @@ type Names struct {
 
 // Add remembers a listening socket if its name is abstract.
 func (a *Names) Add(sock int) {
-	name, ino, ok := NameOf(sock)
+	name, ino, ok := nameOf(sock)
 	if !ok {
 		return
 	}
@@ -65,9 +65,9 @@ func unixInodes() map[uint64]bool {
 	return inodes
 }
 
-// NameOf reads the name as the kernel has it: what package unix makes of
+// nameOf reads the name as the kernel has it: what package unix makes of
 // it ends at the next NUL, and looks like that of a path that begins with '@'.
-func NameOf(sock int) (name Name, inode uint64, ok bool) {
+func nameOf(sock int) (name Name, inode uint64, ok bool) {
 	var raw [unix.SizeofSockaddrAny]byte
 	size := uint32(len(raw))
 	_, _, e := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock),

@@ -4,8 +4,6 @@ package broker
 
 import (
 	"encoding/binary"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
@@ -26,12 +24,8 @@ func (q *Question) lookupOf(fd int) *datagrams.Socket {
 	if ls == nil || ls.None() {
 		return nil
 	}
-	link, err := os.Readlink(q.inProc("fd/%d", fd))
-	if err != nil || !q.valid() {
-		return nil
-	}
-	var ino uint64
-	if _, err := fmt.Sscanf(link, "socket:[%d]", &ino); err != nil {
+	ino, e := kernel.SocketInode(q.inProc("fd/%d", fd))
+	if e != 0 || !q.valid() {
 		return nil
 	}
 	return ls.Find(ino)

@@ -5,7 +5,6 @@ package datagrams
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
 
 const (
@@ -227,7 +225,10 @@ func (ls *Sockets) Sweep() {
 		l.mu.Lock()
 		if l.end >= 0 && l.given.Load() {
 			if had == nil {
-				had = socketsOfOthers()
+				had = map[uint64]bool{}
+				for other := range kernel.SocketsOfOthers {
+					had[other.Inode] = true
+				}
 			}
 			if !had[ino] {
 				unix.Close(l.end)
@@ -236,25 +237,6 @@ func (ls *Sockets) Sweep() {
 		}
 		l.mu.Unlock()
 	}
-}
-
-// socketsOfOthers are the inodes of the sockets that processes have beside this one.
-func socketsOfOthers() map[uint64]bool {
-	inodes := map[uint64]bool{}
-	for _, p := range proc.All() {
-		if p.PID == os.Getpid() {
-			continue
-		}
-		fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
-		for _, fd := range fds {
-			var ino uint64
-			link, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.PID, fd.Name()))
-			if _, err := fmt.Sscanf(link, "socket:[%d]", &ino); err == nil {
-				inodes[ino] = true
-			}
-		}
-	}
-	return inodes
 }
 
 // Leaving reports whether a socket that has a port has lost its last command.

@@ -5,9 +5,8 @@ package listeners
 import (
 	"fmt"
 	"net/netip"
-	"os"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,19 +76,13 @@ func (l *Held) Owned() bool {
 	if l.fd >= 0 && TCPState(l.fd) != stateListen {
 		return false
 	}
-	name := fmt.Sprintf("socket:[%d]", l.ino)
-	if link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", l.pid, l.num)); err == nil && link == name {
+	if ino, e := kernel.SocketInode(fmt.Sprintf("/proc/%d/fd/%d", l.pid, l.num)); e == 0 && ino == l.ino {
 		return true
 	}
-	for _, p := range proc.All() {
-		fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
-		for _, fd := range fds {
-			link, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.PID, fd.Name()))
-			if link == name && p.PID != os.Getpid() {
-				l.pid = p.PID
-				_, err := fmt.Sscan(fd.Name(), &l.num)
-				return err == nil
-			}
+	for other := range kernel.SocketsOfOthers {
+		if other.Inode == l.ino {
+			l.pid, l.num = other.PID, other.Num
+			return true
 		}
 	}
 	return false

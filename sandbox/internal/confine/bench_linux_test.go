@@ -98,11 +98,8 @@ func starting(cmd *exec.Cmd) func() (int, error) {
 
 // wait is cmd.Wait for a command that was started confined.
 func wait(cmd *exec.Cmd) error {
-	status, err := proc.Wait(cmd.Process.Pid)
-	if err == nil && status.ExitStatus() != 0 {
-		err = fmt.Errorf("exit status %d", status.ExitStatus())
-	}
-	return err
+	defer proc.Release(cmd.Process.Pid)
+	return cmd.Wait()
 }
 
 // runTrue runs true in a cell and waits for it.

@@ -45,6 +45,14 @@ func Known(pid int) bool {
 	return children.known[pid]
 }
 
+// Release gives the id of a child back that was collected by other means than
+// Wait, which must be done at once, or that nobody is going to collect.
+func Release(pid int) {
+	children.mu.Lock()
+	defer children.mu.Unlock()
+	delete(children.known, pid)
+}
+
 // collect has get collect a child and gives its id back, in one step for Known.
 func (l *ledger) collect(pid int, get func() error) error {
 	l.mu.Lock()

@@ -113,7 +113,7 @@ func TestReleasedIsCollected(t *testing.T) {
 	pid, err := Start(func() (int, error) { return fork("exit 0") })
 	must(t, err)
 	eventually(t, "it does not end", isZombie(pid))
-	release(pid)
+	Release(pid)
 	lookSoon()
 	eventually(t, "it was not collected", func() bool { _, ok := Read(pid); return !ok })
 }
@@ -145,7 +145,7 @@ func TestReaperLooksAgain(t *testing.T) {
 	eventually(t, "it does not end", isZombie(pid))
 	fd, err := unix.PidfdOpen(pid, 0) // as package os holds its children
 	must(t, err)
-	release(pid)
+	Release(pid)
 	lookSoon()
 	time.Sleep(2 * rest) // enough for every look but those that come again and again
 	if !isZombie(pid)() {
@@ -329,12 +329,4 @@ func TestOnePlaceSignals(t *testing.T) {
 	if files < 100 {
 		t.Errorf("only %d files were looked at", files)
 	}
-}
-
-// release gives the id of a child back that was collected by other means than
-// Wait, which must be done at once, or that nobody is going to collect.
-func release(pid int) {
-	children.mu.Lock()
-	defer children.mu.Unlock()
-	delete(children.known, pid)
 }

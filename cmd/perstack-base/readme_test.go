@@ -19,7 +19,9 @@ var update = flag.Bool("update", false, "write the tables of documents instead o
 func TestReadmeFlags(t *testing.T) { documentBlock(t, "README.md", "flags", flagTable()) }
 
 // TestSecurityDocsPolicy holds what the security model says that commands can reach to the code.
-func TestSecurityDocsPolicy(t *testing.T) { documentBlock(t, "docs/security.md", "policy", policyTable()) }
+func TestSecurityDocsPolicy(t *testing.T) {
+	documentBlock(t, "docs/security.md", "policy", policyTable())
+}
 
 // documentBlock compares, or with -update writes, what stands between two markers.
 func documentBlock(t *testing.T, document, name, block string) {

@@ -57,7 +57,7 @@ var nobodyElseWrites = map[string]string{
 	"internal/confine/namespaces/mounts_linux.go emptyFile":                 "an empty file system that no command has seen yet",
 	"process/decision.go forbidden":                                         "/proc",
 	"internal/confine/hints/hostports.go ListensOnLoopback":                 "/proc",
-	"internal/confine/namespaces/queues_linux.go mountQueues":               "the new tree of mounts, before the first command",
+	"internal/confine/namespaces/ipc_linux.go mountQueues":                  "the new tree of mounts, before the first command",
 	"internal/confine/policy/place_linux.go Policy.Reach":                   "a descriptor",
 	"internal/confine/policy/place_other.go Policy.Reach":                   "where nothing is confined",
 	"internal/confine/policy/policy.go expand":                              "/etc",

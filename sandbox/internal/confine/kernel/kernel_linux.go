@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,8 +43,9 @@ func Probe() Features {
 	return f
 }
 
-// canListen installs a harmless filter with a listener on a thread that ends.
-// That fails on old kernels and below a filter that has a listener already.
+// canListen installs a harmless filter with a listener on a thread that ends, and asks
+// that. The one fails on old kernels and below a filter that has a listener already, the
+// other below a filter of ours, where commands make no requests that they do not need.
 func canListen() bool {
 	result := make(chan bool)
 	go OnThrowawayThread(func() {
@@ -54,11 +56,26 @@ func canListen() bool {
 		code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
 		fd, err := InstallFilter(code, true)
 		if err == nil {
+			err = askListener(fd)
 			unix.Close(fd)
 		}
 		result <- err == nil
 	})
 	return <-result
+}
+
+// listenerValid is SECCOMP_IOCTL_NOTIF_ID_VALID as all kernels know it.
+const listenerValid = 0x40082102
+
+// askListener asks a listener for a question that nobody has asked, and returns what
+// keeps it from answering.
+func askListener(fd int) error {
+	var id uint64
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), listenerValid, uintptr(unsafe.Pointer(&id)))
+	if e == unix.ENOENT {
+		return nil
+	}
+	return e
 }
 
 func canGetFD() bool {

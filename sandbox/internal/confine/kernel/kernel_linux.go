@@ -48,34 +48,32 @@ func Probe() Features {
 // other below a filter of ours, where commands make no requests that they do not need.
 func canListen() bool {
 	result := make(chan bool)
-	go OnThrowawayThread(func() {
-		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
-			result <- false
-			return
-		}
-		code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
-		fd, err := InstallFilter(code, true)
-		if err == nil {
-			err = askListener(fd)
-			unix.Close(fd)
-		}
-		result <- err == nil
-	})
+	go OnThrowawayThread(func() { result <- listens() })
 	return <-result
+}
+
+// listens is canListen for the calling thread, which keeps the filter.
+func listens() bool {
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return false
+	}
+	code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
+	fd, err := InstallFilter(code, true)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return listenerAnswers(fd)
 }
 
 // listenerValid is SECCOMP_IOCTL_NOTIF_ID_VALID as all kernels know it.
 const listenerValid = 0x40082102
 
-// askListener asks a listener for a question that nobody has asked, and returns what
-// keeps it from answering.
-func askListener(fd int) error {
+// listenerAnswers asks a listener for a question that nobody has asked.
+func listenerAnswers(fd int) bool {
 	var id uint64
 	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), listenerValid, uintptr(unsafe.Pointer(&id)))
-	if e == unix.ENOENT {
-		return nil
-	}
-	return e
+	return e == unix.ENOENT
 }
 
 func canGetFD() bool {

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -54,8 +54,10 @@ func refuseOthersLimits(t *testing.T) {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
-		t.Fatal(e)
+	runtime.LockOSThread() // the other threads get both from this one
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
 	}
 	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog))); e != 0 {
 		t.Fatal(e)

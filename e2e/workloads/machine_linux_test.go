@@ -85,7 +85,7 @@ var machine = []section{
 			calls:  []string{"timeout 150 python3 ask.py auto '" + inside + "'"},
 			shows:  insideShows,
 			note: "its commands are confined once more, but not in namespaces; they reach no servers of their own over loopback, and with `--sandbox landlock` around " +
-				"they cannot bind, connect, or change modes, owners and times of files: its doctor says so",
+				"they cannot bind, connect, or change modes, owners and times of files: the answer and its doctor say so",
 		}, {
 			name: "bubblewrap, the sandboxes of other agents", needs: []string{"bwrap"},
 			calls: []string{"bwrap --ro-bind / / true"},

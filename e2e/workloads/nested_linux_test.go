@@ -106,17 +106,15 @@ func TestNested(t *testing.T) {
 // lessBy is what doctor says of what a filter with a listener around it takes away.
 var lessBy = map[string]string{"landlock": "permits no seccomp listener"}
 
-// TestGitNested: git works in a server in a command, where no filter around that has a
-// listener already.
+// TestGitNested: git works in a server in a command, or is refused in words where a filter
+// around that has a listener already.
 func TestGitNested(t *testing.T) {
 	eachSite(t, func(t *testing.T, s *site) {
-		if s.mechanism != "isolate" {
-			t.Skip("the filter around has a listener")
-		}
 		s.nest(t)
 		line := "touch -d yesterday a && chmod 600 a && stat -c %a a && git init -q && git add a && git commit -qm first && git log --format=%s"
 		a := s.start(t, s.workspace(), nil).run(t, fmt.Sprintf("timeout 150 python3 ask.py strict '%s'", line), "nest")
-		if a.Code != "" || !strings.Contains(a.Output, `600\nfirst\n`) {
+		shows := map[string]string{"isolate": `600\nfirst\n`, "landlock": "for which another sandbox around this server leaves no judge"}
+		if a.Code != "" || !strings.Contains(a.Output, shows[s.mechanism]) {
 			t.Error(a)
 		}
 	})

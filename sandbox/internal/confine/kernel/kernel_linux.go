@@ -45,7 +45,7 @@ func Probe() Features {
 
 // canListen installs a harmless filter with a listener on a thread that ends, and asks
 // that. The one fails on old kernels and below a filter that has a listener already, the
-// other below a filter of ours, where commands make no requests that they do not need.
+// other below a filter that refuses such requests, as it may refuse any.
 func canListen() bool {
 	result := make(chan bool)
 	go OnThrowawayThread(func() { result <- listens() })
@@ -66,13 +66,10 @@ func listens() bool {
 	return listenerAnswers(fd)
 }
 
-// listenerValid is SECCOMP_IOCTL_NOTIF_ID_VALID as all kernels know it.
-const listenerValid = 0x40082102
-
 // listenerAnswers asks a listener for a question that nobody has asked.
 func listenerAnswers(fd int) bool {
 	var id uint64
-	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), listenerValid, uintptr(unsafe.Pointer(&id)))
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&id)))
 	return e == unix.ENOENT
 }
 

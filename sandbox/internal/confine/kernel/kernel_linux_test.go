@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestListenerBehindWalls: a listener that can be made but not asked, as in the commands
-// of another server, is none: who waited for its answers would wait for ever.
+// TestListenerBehindWalls: a listener that can be made but not asked, as below a
+// filter around this program, is none: who waited for its answers would wait for ever.
 func TestListenerBehindWalls(t *testing.T) {
 	if !Probe().Broker {
 		t.Skip("there are no listeners here")
@@ -32,7 +32,7 @@ func refuseRequests(t *testing.T) {
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: nr},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_IOCTL, Jf: 3},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: request},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: listenerValid, Jf: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SECCOMP_IOCTL_NOTIF_ID_VALID, Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOTTY)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}

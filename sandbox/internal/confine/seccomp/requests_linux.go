@@ -67,12 +67,9 @@ var fileRequests = []uint32{
 // listenerRequests are those of who answers for the filter of a program of its own, as a
 // server in a command does. What the filters around that refuse stays refused.
 var listenerRequests = []uint32{
-	unix.SECCOMP_IOCTL_NOTIF_RECV, unix.SECCOMP_IOCTL_NOTIF_SEND, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, listenerValid,
+	unix.SECCOMP_IOCTL_NOTIF_RECV, unix.SECCOMP_IOCTL_NOTIF_SEND, unix.SECCOMP_IOCTL_NOTIF_ID_VALID,
 	unix.SECCOMP_IOCTL_NOTIF_ADDFD, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS,
 }
-
-// listenerValid is the number that kernels before 5.17 know for asking whether a question is open.
-const listenerValid = 0x80082102
 
 // ioctlRule refuses all others as the kernel does what an object does not know,
 // and the setters of a file's flags as file systems do that have none: programs

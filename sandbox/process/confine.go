@@ -283,7 +283,7 @@ func (c *cage) since(mark uint64) []string {
 // said of it already.
 func (c *cage) explain(dir, stderr string, said []string, refusals []hints.Refusal) []string {
 	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: c.Jail.Space() != nil, Listens: hints.ListensOnLoopback,
-		Said: said}
+		Said: said, Unjudged: c.tier == Threads && !c.Jail.Status().Broker}
 	if c.gate != nil {
 		x.Refuses = c.gate.Refuses
 	}

@@ -265,10 +265,21 @@ func guardWorkspace(in Isolation) (repositories []string, err error) {
 	if err := coverPerstack(in.Workspace); err != nil {
 		return nil, err
 	}
-	if repositories, err = guardGit(in.Workspace); err != nil {
+	if err := holdWorkspace(in); err != nil {
 		return nil, err
 	}
-	return repositories, guardNamed(in.Workspace)
+	return guardGit(in.Workspace)
+}
+
+// holdWorkspace keeps commands from moving the workspace away where they may write what is
+// around it.
+func holdWorkspace(in Isolation) error {
+	for dir := in.Workspace; dir != "/" && policy.Below(filepath.Dir(dir), in.Policy.Write); dir = filepath.Dir(dir) {
+		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
+	}
+	return nil
 }
 
 // hostDir is the directory of the workspace that belongs to the Perstack runtime.

@@ -3,10 +3,10 @@ package process
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"syscall"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
@@ -161,7 +161,7 @@ func (call *remoteCall) outcome() (Result, error) {
 	return res, nil
 }
 
-var nameOfSignal = regexp.MustCompile(`^[A-Za-z0-9+ ]+$`)
+var nameOfSignal = lazyregexp.New(`^[A-Za-z0-9+ ]+$`)
 
 // A remoteProcess is a command that goes on in a runner.
 type remoteProcess struct{ *remoteCall }

@@ -1,16 +1,17 @@
 package settings
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 )
 
 // cargoTables have no secrets but those that their names and values tell; [env] has.
 var cargoTables = list{known: "alias build cache cargo-new doc future-incompat-report http install net patch paths profile registries registry resolver source target term unstable"}
 
 var (
-	cargoHeader = regexp.MustCompile(`^\[\[?\s*["']?([\w-]+)["']?\s*[.\]]`)
-	cargoKey    = regexp.MustCompile(`^["']?([\w-]+)["']?\s*[.=]`)
+	cargoHeader = lazyregexp.New(`^\[\[?\s*["']?([\w-]+)["']?\s*[.\]]`)
+	cargoKey    = lazyregexp.New(`^["']?([\w-]+)["']?\s*[.=]`)
 )
 
 // A cargoTable is where a line stands: at the top of the file, or below a header.
@@ -30,7 +31,7 @@ func (t *cargoTable) keeps(statement string) bool {
 	}
 }
 
-func inCargoTables(first *regexp.Regexp, statement string) bool {
+func inCargoTables(first *lazyregexp.Regexp, statement string) bool {
 	m := first.FindStringSubmatch(statement)
 	return m != nil && cargoTables.has(m[1])
 }

@@ -2,8 +2,9 @@ package settings
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 )
 
 // A gitSetting is one entry of git's configuration.
@@ -48,7 +49,7 @@ func (s gitSetting) runs() bool {
 
 // plainCommand is a program with options that hold no value, or git-lfs as it
 // installs itself.
-var plainCommand = regexp.MustCompile(`^(true|false|[\w./+-]+( +(-[A-Za-z]{1,6}|--[a-z-]+))*|git-lfs [a-z-]+( --skip)?( -- %f)?)?$`)
+var plainCommand = lazyregexp.New(`^(true|false|[\w./+-]+( +(-[A-Za-z]{1,6}|--[a-z-]+))*|git-lfs [a-z-]+( --skip)?( -- %f)?)?$`)
 
 // shown is the name, without what may be secret in it.
 func (s gitSetting) shown() string {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 )
 
 // A list holds the names of the settings that are copied, as patterns of path.Match
@@ -52,9 +54,9 @@ var (
 			`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}|-----BEGIN [A-Z ]*PRIVATE KEY|hooks\.slack\.com/services/|(?i:authorization:\s*\S|\b(password|passwd|pwd)=[^\s;&])`)
 	})
 	// inQuery is an address with a query: signatures and keys stand there.
-	inQuery = regexp.MustCompile(`://\S*\?\S*=`)
+	inQuery = lazyregexp.New(`://\S*\?\S*=`)
 	// inPath is an address with a part in its path that looks drawn by lot.
-	inPath = regexp.MustCompile(`://[^\s/]+/\S*\b(?:[A-Za-z]+[0-9]|[0-9]+[A-Za-z])[A-Za-z0-9]{14,}\b`)
+	inPath = lazyregexp.New(`://[^\s/]+/\S*\b(?:[A-Za-z]+[0-9]|[0-9]+[A-Za-z])[A-Za-z0-9]{14,}\b`)
 )
 
 // A tokenForm is how the tokens of a service look: what they begin with, and how many
@@ -97,11 +99,11 @@ func HasToken(text string) bool { return knownToken().MatchString(text) }
 
 var (
 	// httpLogin is any name in a URL of HTTP and the like, where tokens stand for names.
-	httpLogin = regexp.MustCompile(`(?is)(https?|ftps?|socks[45]h?):.*@`)
+	httpLogin = lazyregexp.New(`(?is)(https?|ftps?|socks[45]h?):.*@`)
 	// sshUser is no secret: a name without a password.
-	sshUser = regexp.MustCompile(`\b(git\+)?ssh://[\w.-]+@`)
+	sshUser = lazyregexp.New(`\b(git\+)?ssh://[\w.-]+@`)
 	// passwordAt is NAME:PASSWORD@, also without a scheme.
-	passwordAt = regexp.MustCompile(`:\S*@`)
+	passwordAt = lazyregexp.New(`:\S*@`)
 )
 
 // hasLogin reports whether a text holds an address with a secret in it.

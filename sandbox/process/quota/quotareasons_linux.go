@@ -2,15 +2,15 @@ package quota
 
 import (
 	"fmt"
-	"regexp"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/usage"
 )
 
 // What programs say when they get no memory, and no process or thread.
 var (
-	noMemory  = regexp.MustCompile(`(?i)cannot allocate memory|can't allocate|out of memory|memory ?exhausted|MemoryError|\bENOMEM\b|std::bad_alloc|OutOfMemory|allocation failed|not enough (?:space|memory)`)
-	noProcess = regexp.MustCompile(`(?i)resource temporarily unavailable|can(?:no|')t fork|unable to fork|can't start new thread|unable to create (?:new )?(?:native )?thread|\bEAGAIN\b|failed to create new OS thread`)
+	noMemory  = lazyregexp.New(`(?i)cannot allocate memory|can't allocate|out of memory|memory ?exhausted|MemoryError|\bENOMEM\b|std::bad_alloc|OutOfMemory|allocation failed|not enough (?:space|memory)`)
+	noProcess = lazyregexp.New(`(?i)resource temporarily unavailable|can(?:no|')t fork|unable to fork|can't start new thread|unable to create (?:new )?(?:native )?thread|\bEAGAIN\b|failed to create new OS thread`)
 )
 
 // Reasons tell by which limit a command was ended, or something refused to it, a

@@ -3,14 +3,15 @@ package hints
 import (
 	"cmp"
 	"errors"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"io/fs"
 	"net/netip"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 )
 
 // maxExplained bounds how many refusals are told of one command.
@@ -43,7 +44,7 @@ type Explainer struct {
 // unjudged are the words for those calls, and judgedCalls how programs name them.
 const unjudged = "bind or connect a socket, or change the mode, owner or times of a file, for which another sandbox around this server leaves no judge"
 
-var judgedCalls = regexp.MustCompile(`(?i)chmod|chown|utime|preserving|\b(permissions|ownership|times|bind|connect|listen)\b`)
+var judgedCalls = lazyregexp.New(`(?i)chmod|chown|utime|preserving|\b(permissions|ownership|times|bind|connect|listen)\b`)
 
 // Explain returns one sentence for each thing that the sandbox refused, three at
 // most: what the broker has on record, and the paths that stand beside a
@@ -210,39 +211,39 @@ func sentence(what, permit string) string {
 }
 
 var (
-	denied      = regexp.MustCompile(`(?i)permission denied|EACCES`)
-	absent      = regexp.MustCompile(`(?i)no such file|directory nonexistent|not found|ENOENT|cannot find|cannot connect to`)
-	nonexistent = regexp.MustCompile(`(?i)does not exist|nonexistent`)
-	frozen      = regexp.MustCompile(`(?i)read-only file system|EROFS`)
-	writing     = regexp.MustCompile(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
+	denied      = lazyregexp.New(`(?i)permission denied|EACCES`)
+	absent      = lazyregexp.New(`(?i)no such file|directory nonexistent|not found|ENOENT|cannot find|cannot connect to`)
+	nonexistent = lazyregexp.New(`(?i)does not exist|nonexistent`)
+	frozen      = lazyregexp.New(`(?i)read-only file system|EROFS`)
+	writing     = lazyregexp.New(`(?i)\b(creat|create|touch|remove|unlink|rmdir|mkdir|move|rename|write|writing|save|copy .* to|symlink|link|directory nonexistent|truncate)`)
 	// What is no cause of a failure: a note of the go command's for later, and of
 	// gdb's, which has another way to a process's memory.
-	immaterial = regexp.MustCompile(`writing stat cache|^warning: opening /proc/\S+/mem file`)
+	immaterial = lazyregexp.New(`writing stat cache|^warning: opening /proc/\S+/mem file`)
 	// What Chromium says where it cannot make its own sandbox.
-	nesting   = regexp.MustCompile(`No usable sandbox!|FATAL:sandbox/linux/services/credentials\.cc|unning as root without --no-sandbox|Failed to move to new namespace`)
-	becoming  = regexp.MustCompile(`(?i)^(sudo|su|doas): .*(denied|not permitted|no new privileges|setuid|set-?uid|effective uid|cannot set|authentication|critical error)`)
-	unsharing = regexp.MustCompile(`(?i)^(unshare: unshare failed|bwrap: .*namespace)`)
-	pinging   = regexp.MustCompile(`\bping6?: .*(?i:permission denied|not permitted|missing cap_net_raw)`)
-	reading   = regexp.MustCompile(`(?i)\b(cat|less|more|head|tail|ls|find|grep|rg|wc|stat|du|sed|awk|source|diff|read|reading|cannot open|can't open|opening|open directory|chdir|cd|list|listing|import|load|loading)\b`)
+	nesting   = lazyregexp.New(`No usable sandbox!|FATAL:sandbox/linux/services/credentials\.cc|unning as root without --no-sandbox|Failed to move to new namespace`)
+	becoming  = lazyregexp.New(`(?i)^(sudo|su|doas): .*(denied|not permitted|no new privileges|setuid|set-?uid|effective uid|cannot set|authentication|critical error)`)
+	unsharing = lazyregexp.New(`(?i)^(unshare: unshare failed|bwrap: .*namespace)`)
+	pinging   = lazyregexp.New(`\bping6?: .*(?i:permission denied|not permitted|missing cap_net_raw)`)
+	reading   = lazyregexp.New(`(?i)\b(cat|less|more|head|tail|ls|find|grep|rg|wc|stat|du|sed|awk|source|diff|read|reading|cannot open|can't open|opening|open directory|chdir|cd|list|listing|import|load|loading)\b`)
 	// What programs say of addresses and names where there is no network.
-	unreachable = regexp.MustCompile(`(?i)network (is )?unreachable|\bENETUNREACH\b|name resolution|could not resolve|\bENOTFOUND\b|\bEAI_AGAIN\b|no matching distribution found`)
-	noRoute     = regexp.MustCompile(`(?i)network (is )?unreachable|\bENETUNREACH\b|no route to host|\bEHOSTUNREACH\b`)
+	unreachable = lazyregexp.New(`(?i)network (is )?unreachable|\bENETUNREACH\b|name resolution|could not resolve|\bENOTFOUND\b|\bEAI_AGAIN\b|no matching distribution found`)
+	noRoute     = lazyregexp.New(`(?i)network (is )?unreachable|\bENETUNREACH\b|no route to host|\bEHOSTUNREACH\b`)
 	// A program's words for the host and port that it did not reach.
-	toReach = regexp.MustCompile(`(?i)(?:connect(?:ion)? to (?:host |server at |\()?|connecting to [^ ]*\(|connect E[A-Z]+ |dial tcp )` +
+	toReach = lazyregexp.New(`(?i)(?:connect(?:ion)? to (?:host |server at |\()?|connecting to [^ ]*\(|connect E[A-Z]+ |dial tcp )` +
 		`(?:"?([0-9a-z][0-9a-z.:_-]*)"?\)?,? port (\d{1,5})\b|\[([0-9a-f.:]+)\]:(\d{1,5})\b|([0-9a-z][0-9a-z._-]*):(\d{1,5})(?::? |:?$))`)
-	notListening = regexp.MustCompile(`(?i)(?:127\.0\.0\.1|localhost|::1)\]?\)?(?::|,? port )(\d+)\b.*(?:refused|couldn't connect)|ECONNREFUSED (?:127\.0\.0\.1|::1):(\d+)`)
+	notListening = lazyregexp.New(`(?i)(?:127\.0\.0\.1|localhost|::1)\]?\)?(?::|,? port )(\d+)\b.*(?:refused|couldn't connect)|ECONNREFUSED (?:127\.0\.0\.1|::1):(\d+)`)
 	// A line of an error, which begins with who says it and ends with why.
-	complaint = regexp.MustCompile(`(?m)^(npm (error|ERR!) |\pZ?(?:ERR_PNPM_\w+|EAI_AGAIN)\pZ+|➤ YN\d+: |;; |[\w.+/-]+: ).*(?i:permission denied|no such file or directory|does not exist|read-only file system|network (?:is )?unreachable\.?|connection refused|couldn't connect to server|could not resolve host.*|EAI_AGAIN.*|no matching distribution found.*)$`)
+	complaint = lazyregexp.New(`(?m)^(npm (error|ERR!) |\pZ?(?:ERR_PNPM_\w+|EAI_AGAIN)\pZ+|➤ YN\d+: |;; |[\w.+/-]+: ).*(?i:permission denied|no such file or directory|does not exist|read-only file system|network (?:is )?unreachable\.?|connection refused|couldn't connect to server|could not resolve host.*|EAI_AGAIN.*|no matching distribution found.*)$`)
 	// Quoted names first, as they may hold blanks (the quote in "can't" opens
 	// none); then absolute paths, and what stands alone before the last colon.
-	quoted   = regexp.MustCompile("(?:^|[^\\pL]|\\bb)['\"`‘“]([^'\"`’”]+)['\"`’”]")
-	absolute = regexp.MustCompile(`(?:^|[\s:=(\[])(/[^\s:'"` + "`" + `,;)\]]+)`)
-	alone    = regexp.MustCompile(`([^\s:'"]+): (?i:permission denied|no such file or directory|read-only file system|directory nonexistent)`)
-	socket   = regexp.MustCompile(`\bunix://(/[^\s'"]*[^\s'".,:;])`)
+	quoted   = lazyregexp.New("(?:^|[^\\pL]|\\bb)['\"`‘“]([^'\"`’”]+)['\"`’”]")
+	absolute = lazyregexp.New(`(?:^|[\s:=(\[])(/[^\s:'"` + "`" + `,;)\]]+)`)
+	alone    = lazyregexp.New(`([^\s:'"]+): (?i:permission denied|no such file or directory|read-only file system|directory nonexistent)`)
+	socket   = lazyregexp.New(`\bunix://(/[^\s'"]*[^\s'".,:;])`)
 )
 
 // speaker is a program by its path that begins a line, with a shell's count of lines.
-var speaker = regexp.MustCompile(`^/[^\s:]+: (?:(?:line )?\d+: )?`)
+var speaker = lazyregexp.New(`^/[^\s:]+: (?:(?:line )?\d+: )?`)
 
 // namedPaths returns what looks like a path in a line of stderr, but for the program that
 // says it: nobody shall be asked to let commands write a shell.
@@ -257,7 +258,7 @@ func namedPaths(line string) []string {
 
 func pathsIn(line string) []string {
 	var out []string
-	for _, re := range []*regexp.Regexp{quoted, absolute, alone, socket} {
+	for _, re := range []*lazyregexp.Regexp{quoted, absolute, alone, socket} {
 		for _, m := range re.FindAllStringSubmatch(line, -1) {
 			if strings.HasPrefix(m[1], "//") || strings.Contains(m[1], "://") {
 				continue // the rest of a URL

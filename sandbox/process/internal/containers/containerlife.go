@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
@@ -56,7 +56,7 @@ const (
 var errEngineSilent = errors.New("it says nothing")
 
 // fetches is what engines say when they fetch an image.
-var fetches = regexp.MustCompile(`(?i)unable to find image|\bpulling\b|trying to pull|\bpull complete\b|download|resolving|fetching|copying blob`)
+var fetches = lazyregexp.New(`(?i)unable to find image|\bpulling\b|trying to pull|\bpull complete\b|download|resolving|fetching|copying blob`)
 
 // open makes the container and watches over it until its end.
 func (b *Container) open() {

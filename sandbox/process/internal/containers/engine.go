@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 )
@@ -341,7 +341,7 @@ var ownerMark = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum[:4])
 })
 
-var containerName = regexp.MustCompile(`^perstack-base-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)-([0-9]+)-([0-9]+)-[0-9a-f]+$`)
+var containerName = lazyregexp.New(`^perstack-base-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)-([0-9]+)-([0-9]+)-[0-9a-f]+$`)
 
 // abandonedName reports whether a container's name says that its server is gone: one
 // of this user on this machine before it was started again, or one that this process

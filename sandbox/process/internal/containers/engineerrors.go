@@ -4,41 +4,41 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 )
 
 // What engines say when a container cannot be made, and what to tell of that. The
 // first match counts.
 var engineFaults = []struct {
-	says      *regexp.Regexp
+	says      *lazyregexp.Regexp
 	what, way string
 }{
-	{regexp.MustCompile(`(?i)permission denied.*(docker daemon|docker\.sock|\.sock)|\.sock.*permission denied`),
+	{lazyregexp.New(`(?i)permission denied.*(docker daemon|docker\.sock|\.sock)|\.sock.*permission denied`),
 		"this user may not use the daemon of ENGINE",
 		"Ask the user to give it the right (for docker: sudo usermod -aG docker $USER, and to log in again), or to take an engine without a daemon: --container-engine podman."},
-	{regexp.MustCompile(`(?i)cannot connect to|error during connect|is the docker daemon running|failed to connect to the docker API|unable to connect to podman`),
+	{lazyregexp.New(`(?i)cannot connect to|error during connect|is the docker daemon running|failed to connect to the docker API|unable to connect to podman`),
 		"the daemon of ENGINE does not answer",
 		"Ask the user to start it (for docker: sudo systemctl start docker), and to look at ENGINE info."},
-	{regexp.MustCompile(`(?i)no matching manifest|image operating system|does not match the (detected|specified|expected)|exec format error|wrong architecture|no image found in (manifest list|image index) for`),
+	{lazyregexp.New(`(?i)no matching manifest|image operating system|does not match the (detected|specified|expected)|exec format error|wrong architecture|no image found in (manifest list|image index) for`),
 		"the image IMAGE is for another machine than the containers of ENGINE run on",
 		"Ask the user to name an image for this machine with --container, or, where the engine runs on another kind of machine than perstack-base, one that has perstack-base itself on its PATH."},
-	{regexp.MustCompile(`(?i)"?perstack-base"?: executable file not found|stat /?perstack-base`),
+	{lazyregexp.New(`(?i)"?perstack-base"?: executable file not found|stat /?perstack-base`),
 		"the containers of ENGINE run on another kind of machine than this server, and the image IMAGE has no perstack-base on its PATH",
 		"Ask the user to add perstack-base of the same version to the image, or to use an engine on this machine."},
-	{regexp.MustCompile(`(?i)bind source path does not exist|statfs .*no such file|error (while )?creating mount source|error mounting .*(read-only file system|no such file|not a directory)|invalid mount config|mounts denied|not shared from`),
+	{lazyregexp.New(`(?i)bind source path does not exist|statfs .*no such file|error (while )?creating mount source|error mounting .*(read-only file system|no such file|not a directory)|invalid mount config|mounts denied|not shared from`),
 		"", ""}, // see blind
-	{regexp.MustCompile(`(?i)invalid reference format|repository name must be|invalid reference`),
+	{lazyregexp.New(`(?i)invalid reference format|repository name must be|invalid reference`),
 		"\"IMAGE\" is not the name of an image", "Ask the user to name one with --container, as in --container python:3.12-slim."},
-	{regexp.MustCompile(`(?i)manifest unknown|pull access denied|repository does not exist|name unknown|denied: requested access|unauthorized|short-name .* did not resolve|manifest for .* not found`),
+	{lazyregexp.New(`(?i)manifest unknown|pull access denied|repository does not exist|name unknown|denied: requested access|unauthorized|short-name .* did not resolve|manifest for .* not found`),
 		"there is no image IMAGE, neither here nor where ENGINE looked for it", "Ask the user to check the name, to log in to its registry (ENGINE login), or to build or import it."},
-	{regexp.MustCompile(`(?i)unable to find image|trying to pull|error pulling|initializing source|lookup .*(no such host|server misbehaving)|i/o timeout|network is unreachable|tls handshake|temporary failure in name resolution`),
+	{lazyregexp.New(`(?i)unable to find image|trying to pull|error pulling|initializing source|lookup .*(no such host|server misbehaving)|i/o timeout|network is unreachable|tls handshake|temporary failure in name resolution`),
 		"the image IMAGE is not here and cannot be fetched", "Ask the user to run ENGINE pull IMAGE where there is a network, or to import the image."},
-	{regexp.MustCompile(`(?i)no space left`),
+	{lazyregexp.New(`(?i)no space left`),
 		"there is no space left where ENGINE keeps its containers", "Ask the user to make room: ENGINE system prune removes what nobody uses."},
 }
 

@@ -5,10 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"syscall"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/disk"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 )
 
 // What the user's own package managers have downloaded serves commands, too, but the
@@ -76,7 +76,7 @@ func unite(root *os.Root, h Host, at, have string) {
 const maxStoreIndex = 256 << 20
 
 // storeVersion is a part of a store, or a cache, of one version of pnpm.
-var storeVersion = regexp.MustCompile(`^v\d+$`)
+var storeVersion = lazyregexp.New(`^v\d+$`)
 
 // offlinePNPM has pnpm find the packages of the user's own store, and what it knows of them.
 func offlinePNPM(cache, home string, env []string, h Host, set map[string]string) {

@@ -3,12 +3,12 @@ package environ
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
 
@@ -57,10 +57,10 @@ func WithheldNames(env, pass []string) []string {
 // proxyName is a variable that names a proxy, as in https_proxy or npm_config_proxy.
 // They may carry a password. They are of no use where there is no network, and lead
 // around rules where it has some.
-var proxyName = regexp.MustCompile(`(?i)^(?:.*_proxy|npm_config_.*proxy)$`)
+var proxyName = lazyregexp.New(`(?i)^(?:.*_proxy|npm_config_.*proxy)$`)
 
 // ProxySetting is a line by which git, npm, pip or cargo is told of a proxy.
-var ProxySetting = regexp.MustCompile(`(?im)^[ \t]*["']?(?:http\.)?(?:https?-)?proxy["']?[ \t]*[=:].*\n?`)
+var ProxySetting = lazyregexp.New(`(?im)^[ \t]*["']?(?:http\.)?(?:https?-)?proxy["']?[ \t]*[=:].*\n?`)
 
 // noNetwork tells tools that there is no network, so that they fail at once
 // instead of trying again, and do not ask for what nobody needs.

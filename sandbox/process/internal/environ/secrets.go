@@ -3,11 +3,11 @@ package environ
 import (
 	"bytes"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/lazyregexp"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 )
 
@@ -27,7 +27,7 @@ var (
 )
 
 // passwordInURL finds a password in a URL.
-var passwordInURL = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/?#:@'"]*):[^\s/?#@'"]+@`)
+var passwordInURL = lazyregexp.New(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/?#:@'"]*):[^\s/?#@'"]+@`)
 
 // looksSecret reports whether a variable looks like a secret, by its name in any
 // case, or by its value.
@@ -121,7 +121,7 @@ func Unset(pass []string, names, value string) string {
 
 // shellPattern are patterns that mean the same to a shell as to path.Match, and
 // cannot be anything else.
-var shellPattern = regexp.MustCompile(`^[A-Za-z0-9_*?]+$`)
+var shellPattern = lazyregexp.New(`^[A-Za-z0-9_*?]+$`)
 
 // anyCase is a pattern of a shell for a word in any case.
 func anyCase(word string) string {
@@ -138,7 +138,7 @@ func anyCase(word string) string {
 
 // assignment finds what may be one in a script of a shell: name=, name+=, and
 // ${name:=.
-var assignment = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*(\+|:)?[=-]`)
+var assignment = lazyregexp.New(`[A-Za-z_][A-Za-z0-9_]*(\+|:)?[=-]`)
 
 // WithoutSecrets empties the values of withheld assignments in a script, in
 // comments too, and takes passwords out of URLs. Where it cannot tell the end of

@@ -169,6 +169,8 @@ func TestFilter(t *testing.T) {
 		{"truncate", here, unix.SYS_TRUNCATE, nil, retAllow},
 		{"truncate, unknown to landlock", old, unix.SYS_TRUNCATE, nil, errno(unix.EACCES)},
 		{"open to truncate", old, unix.SYS_OPENAT, []uint64{0, 0, unix.O_RDONLY | unix.O_TRUNC}, errno(unix.EACCES)},
+		{"open neither to read nor to write", here, unix.SYS_OPENAT, []uint64{0, 0, unix.O_ACCMODE | unix.O_NOCTTY}, errno(unix.EACCES)},
+		{"open neither to read nor to write, and truncate", old, unix.SYS_OPENAT, []uint64{0, 0, unix.O_ACCMODE | unix.O_TRUNC}, errno(unix.EACCES)},
 		{"write and truncate", old, unix.SYS_OPENAT, []uint64{0, 0, unix.O_WRONLY | unix.O_TRUNC}, retAllow},
 		{"chmod", here, unix.SYS_FCHMODAT, nil, retNotify},
 		{"chmod, nobody to ask", deaf, unix.SYS_FCHMODAT, nil, errno(unix.EACCES)},

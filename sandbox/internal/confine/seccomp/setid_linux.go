@@ -14,7 +14,8 @@ import (
 
 // WithoutSetID is start for a process that cannot make files with the set-id bits, nor
 // can its descendants: for commands whose files others see than those that they are
-// kept from. Nothing else is refused to them, but for the calls of foreign architectures.
+// kept from. Little else is refused to them: the calls of foreign architectures, and to open
+// files neither to read nor to write.
 func WithoutSetID(start func() (pid int, err error)) func() (pid int, err error) {
 	return func() (pid int, err error) {
 		done := make(chan struct{})

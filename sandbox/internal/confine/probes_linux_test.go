@@ -134,6 +134,10 @@ var probeTable = map[string]escape{
 	"dial":       {try: func() error { _, err := net.Dial(os.Getenv("PROBE_NETWORK"), os.Getenv("PROBE_ADDRESS")); return err }},
 	"disconnect": {try: listenDisconnected},
 	"inherited":  {try: func() error { _, err := unix.Read(number("PROBE_FD"), make([]byte, 6)); return err }},
+	// the end
+	"exit-stop-seize": {try: seizeForExit},
+	"exit-stop-set":   {try: setForExit(unix.PTRACE_SETOPTIONS)},
+	"exit-stop-old":   {try: setForExit(0x15)}, // where the architecture has it
 	// files
 	"read":             {try: func() error { _, err := os.ReadFile(outside("secret")); return err }},
 	"list":             {try: func() error { _, err := os.ReadDir(outside("")); return err }},

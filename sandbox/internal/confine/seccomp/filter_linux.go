@@ -100,7 +100,7 @@ func refusedRules() []rule {
 			{when: []cond{{arg: 0, mask: unix.CLONE_PARENT, any: true}}, then: retErrno(unix.EPERM)}}},
 		rule{nr: unix.SYS_UNSHARE, otherwise: retAllow, clauses: []clause{
 			{when: []cond{{arg: 0, mask: newNamespaces, any: true}}, then: retNotify}}},
-		ioctlRule())
+		ioctlRule(), tracingRule())
 }
 
 // brokeredRules go to the broker, which does what is allowed by itself.

@@ -56,7 +56,6 @@ var nobodyElseWrites = map[string]string{
 	"internal/confine/namespaces/nameservers_linux.go view.layNameServers":  "inside of the view, before the first command",
 	"internal/confine/namespaces/mounts_linux.go emptyFile":                 "an empty file system that no command has seen yet",
 	"process/decision.go forbidden":                                         "/proc",
-	"internal/confine/namespaces/sockets_linux.go view.sockets":             "what commands can only read",
 	"internal/confine/hints/hostports.go ListensOnLoopback":                 "/proc",
 	"internal/confine/namespaces/queues_linux.go mountQueues":               "the new tree of mounts, before the first command",
 	"internal/confine/policy/place_linux.go Policy.Reach":                   "a descriptor",

@@ -207,7 +207,11 @@ var jails = map[Tier]func(confine.Isolation) (confine.Jail, error){
 type cageFor struct {
 	session     *private.Dir // nil for none
 	read, write []string     // what its commands may reach besides
+	begun       *confine.Begun
 }
+
+// begin begins a cage of a tier. The caller closes what it returns.
+func (c *confinement) begin(t Tier) *confine.Begun { return confine.Begin(t, c.cfg.Network.Open()) }
 
 func (c *confinement) cage(f cageFor) (*cage, error) {
 	read, write := f.read, f.write
@@ -231,7 +235,7 @@ func (c *confinement) cage(f cageFor) (*cage, error) {
 	}
 	policy, release := c.policy().With(read, write, "the session's own")
 	defer release()
-	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate, MaxMemory: c.cfg.Quota.MaxMemory})
+	made, err := jails[c.decision.tier](confine.Isolation{Policy: policy, Workspace: c.cfg.Dir, Files: files, Guard: c.cfg.Sandbox == Isolate, Gate: gate, MaxMemory: c.cfg.Quota.MaxMemory, Begun: f.begun})
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,8 @@ func (c *confinement) decide(d *decision) error {
 	if err := c.foreseen(); err != nil {
 		return err
 	}
+	begun := c.begin(c.tiers()[0])
+	defer begun.Close()
 	dir, err := c.newSessionDir(true)
 	if err != nil {
 		return err
@@ -138,9 +140,9 @@ func (c *confinement) decide(d *decision) error {
 	if cache := c.cache(); cache != nil {
 		dir.Cache = cache.Dir()
 	}
-	failed := c.take(d, dir, true)
+	failed := c.take(d, cageFor{session: dir, begun: begun}, true)
 	if d.cage == nil && !c.cfg.Sandbox.proof() && !wanting(failed) {
-		_ = c.take(d, dir, false)
+		_ = c.take(d, cageFor{session: dir}, false)
 	}
 	if d.cage != nil {
 		return nil
@@ -154,12 +156,12 @@ func (c *confinement) decide(d *decision) error {
 
 // take makes the first session's cage in the first tier in which that works,
 // proven if asked, and tells why the tiers before that one do not.
-func (c *confinement) take(d *decision, dir *private.Dir, proof bool) (failed error) {
+func (c *confinement) take(d *decision, f cageFor, proof bool) (failed error) {
 	d.others = nil
 	for _, d.tier = range c.tiers() {
-		cage, err := c.try(dir, proof)
+		cage, err := c.try(f, proof)
 		if err == nil {
-			d.dir, d.cage = dir, cage
+			d.dir, d.cage = f.session, cage
 			return failed
 		}
 		if wanting(err) {
@@ -171,8 +173,8 @@ func (c *confinement) take(d *decision, dir *private.Dir, proof bool) (failed er
 	return failed
 }
 
-func (c *confinement) try(dir *private.Dir, proof bool) (*cage, error) {
-	cage, err := c.cage(cageFor{session: dir})
+func (c *confinement) try(f cageFor, proof bool) (*cage, error) {
+	cage, err := c.cage(f)
 	if err != nil || !proof {
 		return cage, err
 	}

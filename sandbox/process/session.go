@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
@@ -48,7 +49,7 @@ func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 		if err := proc.DescriptorRoom(c.null); err != nil {
 			return nil, noRoom(err)
 		}
-		cage, err := c.confinement.cage(cageFor{s.dir, read, write})
+		cage, err := c.confinement.cage(cageFor{session: s.dir, read: read, write: write})
 		if err != nil {
 			return nil, noRoom(err)
 		}
@@ -83,15 +84,19 @@ func (s *session) make(c *Commands) error {
 		if s.cage != nil && !s.cage.stale() || !c.confinement.confined() {
 			return nil // where making the cage failed, it is tried again: nothing runs without
 		}
-		return s.confine(c, nil)
+		return s.confine(c, nil, nil)
 	}
 	var cage *cage
+	var begun *confine.Begun
 	if s.dir == nil || s.dir.Fill() != nil {
 		dir, first, err := c.newSession()
 		if err != nil {
 			return err
 		}
-		cage = first
+		if cage = first; cage == nil && c.confinement.confined() {
+			begun = c.confinement.begin(c.confinement.decision.tier)
+			defer begun.Close()
+		}
 		s.removeDir(c.guard)
 		s.dir, s.tmp = dir, dir.Tmp()
 		env := c.env()
@@ -106,7 +111,7 @@ func (s *session) make(c *Commands) error {
 		}
 		c.guard.DirBegins(dir.Path)
 	}
-	return s.confine(c, cage)
+	return s.confine(c, cage, begun)
 }
 
 // newSession makes the directory of a session. The first one has a cage already.
@@ -124,9 +129,9 @@ func (c *Commands) newSession() (*private.Dir, *cage, error) {
 	return dir, nil, err
 }
 
-// confine makes the session's cage, unless it is given. A directory that was made
+// confine makes the session's cage, unless it is given, of what was begun. A directory that was made
 // again is another one to the kernel, so its cage is made again too.
-func (s *session) confine(c *Commands, made *cage) (err error) {
+func (s *session) confine(c *Commands, made *cage, begun *confine.Begun) (err error) {
 	if !c.confinement.confined() {
 		return nil
 	}
@@ -135,7 +140,7 @@ func (s *session) confine(c *Commands, made *cage) (err error) {
 	}
 	s.retire(0)
 	if s.cage = made; made == nil {
-		s.cage, err = c.confinement.cage(cageFor{session: s.dir})
+		s.cage, err = c.confinement.cage(cageFor{session: s.dir, begun: begun})
 	}
 	return noRoom(err)
 }

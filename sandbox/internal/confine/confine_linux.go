@@ -26,7 +26,7 @@ var makers = map[Tier]func(Isolation) (Jail, error){
 	},
 	Namespaces: func(in Isolation) (Jail, error) {
 		i, err := namespaces.New(namespaces.Isolation{Policy: in.Policy, Workspace: in.Workspace, Guard: in.Guard,
-			Files: in.Files, Gate: in.Gate, MaxMemory: in.MaxMemory})
+			Files: in.Files, Gate: in.Gate, MaxMemory: in.MaxMemory, Begun: in.Begun})
 		if err != nil {
 			return nil, err
 		}
@@ -37,6 +37,19 @@ var makers = map[Tier]func(Isolation) (Jail, error){
 // New makes a Jail of a tier. It fails where the system does not offer or permit what
 // that takes; what else is missing is in its Status.
 func New(t Tier, in Isolation) (Jail, error) { return makers[t](in) }
+
+// Begun is what can be made of a Jail before it is known what commands may reach.
+type Begun = namespaces.Begun
+
+// Begin begins to make a Jail of a tier, whose commands have the machine's network or not:
+// nil where nothing is to be begun. It returns at once. The caller closes what it returns,
+// also when a Jail was made of it.
+func Begin(t Tier, network bool) *Begun {
+	if t != Namespaces {
+		return nil
+	}
+	return namespaces.Begin(network)
+}
 
 // onThreads is the Jail whose commands inherit what confines the threads that start them.
 type onThreads struct{ *threads.Confiner }

@@ -14,6 +14,15 @@ var ErrUnavailable = errors.New("commands cannot be confined on this system: onl
 // New fails with ErrUnavailable.
 func New(Tier, Isolation) (Jail, error) { return nil, ErrUnavailable }
 
+// Begun is nothing here.
+type Begun struct{}
+
+// Close does nothing.
+func (*Begun) Close() {}
+
+// Begin is nil.
+func Begin(Tier, bool) *Begun { return nil }
+
 // Foreseen is ErrUnavailable.
 func Foreseen() error { return ErrUnavailable }
 

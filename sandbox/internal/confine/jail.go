@@ -121,6 +121,8 @@ type Isolation struct {
 	Gate *network.Gate
 
 	MaxMemory int64 // what each file system in memory may hold at most; 0: what is usual
+
+	Begun *Begun // for it, see [Begin]; nil for nothing
 }
 
 // What a Jail says of itself.

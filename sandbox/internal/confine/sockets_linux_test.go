@@ -58,25 +58,30 @@ func TestSocketsInReadablePlaces(t *testing.T) {
 			t.Fatalf("unconfined it cannot be reached either: %s", free)
 		}
 	}
-	policy := p.policy()
-	policy.Read, policy.Asked = append(policy.Read, read), append(policy.Asked, read)
-	i, err := namespaces.New(namespaces.Isolation{Policy: policy, Workspace: p.ws})
-	if err != nil {
-		t.Skip(err)
-	}
-	defer i.Close()
 	python, err := exec.LookPath("python3")
 	must(t, err)
-	out, _ := p.in(t, i, nil, append([]string{python}, argv[1:]...)...)
-	if !strings.Contains(out, "done") || !strings.Contains(out, "connected to "+own) {
-		t.Errorf("its own socket is out of reach: %s", out)
-	}
-	for _, path := range []string{stream, dgram, moved, relative} {
-		if strings.Contains(out, "connected to "+path) {
-			t.Errorf("a daemon of the machine was reached: %s", out)
-		}
-	}
-	if out, _ := p.inSh(t, i, "cat "+read+"/program"); out != "program" {
-		t.Errorf("what lies beside the socket is gone: %s", out)
+	for _, reason := range []string{"--allow-read", "packages downloaded before"} {
+		t.Run(reason, func(t *testing.T) {
+			policy := p.policy()
+			policy.Read, policy.Asked = append(policy.Read, read), append(policy.Asked, read)
+			policy.Reasons = map[string]string{read: reason}
+			i, err := namespaces.New(namespaces.Isolation{Policy: policy, Workspace: p.ws})
+			if err != nil {
+				t.Skip(err)
+			}
+			defer i.Close()
+			out, _ := p.in(t, i, nil, append([]string{python}, argv[1:]...)...)
+			if !strings.Contains(out, "done") || !strings.Contains(out, "connected to "+own) {
+				t.Errorf("its own socket is out of reach: %s", out)
+			}
+			for _, path := range []string{stream, dgram, moved, relative} {
+				if strings.Contains(out, "connected to "+path) {
+					t.Errorf("a daemon of the machine was reached: %s", out)
+				}
+			}
+			if out, _ := p.inSh(t, i, "cat "+read+"/program"); out != "program" {
+				t.Errorf("what lies beside the socket is gone: %s", out)
+			}
+		})
 	}
 }

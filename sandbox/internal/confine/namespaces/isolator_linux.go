@@ -38,9 +38,10 @@ type Isolation struct {
 
 	Lacks Lacks // nothing, but for tests
 
-	Sockets []string // paths of sockets of the machine; set by New
-	Gateway bool     // whether there is a Gate; set by New
-	Names   string   // what /etc/resolv.conf says then, "" for what it is; set by New
+	Begun *Begun `json:"-"` // namespaces for it, nil for new ones
+
+	Gateway bool   // whether there is a Gate; set by New
+	Names   string // what /etc/resolv.conf says then, "" for what it is; set by New
 }
 
 // Lacks are parts of the kernel to do without, so that a test can see what happens.
@@ -89,7 +90,6 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 	if has.Landlock == 0 {
 		in.Policy = in.Policy.WithoutGit()
 	}
-	in.Sockets = boundSockets()
 	in.Gateway = in.Gate != nil
 	if in.Gateway {
 		if in.Policy.Network {
@@ -106,7 +106,7 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 			return nil, err
 		}
 	}
-	if err := i.furnish(in); err != nil {
+	if err := i.furnish(in, lookForSockets(in.Policy)); err != nil {
 		i.release()
 		return nil, fmt.Errorf("no namespaces: %w", err)
 	}
@@ -124,16 +124,15 @@ func (i *Isolator) Fallen() bool {
 }
 
 // furnish makes the namespaces and all that they hold.
-func (i *Isolator) furnish(in Isolation) (err error) {
-	spaces := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC)
-	if !in.Policy.Network {
-		spaces |= unix.CLONE_NEWNET
+func (i *Isolator) furnish(in Isolation, sockets <-chan [][]byte) (err error) {
+	if in.Begun == nil {
+		in.Begun = Begin(in.Policy.Network)
 	}
-	go reserveThreads()
-	if i.Keeper, err = newKeeper(spaces); err != nil {
+	var mounts *stage
+	if i.Keeper, mounts, err = in.Begun.take(); err != nil {
 		return err
 	}
-	made, repositories, err := i.Keeper.stage(in)
+	made, repositories, err := mounts.fill(in, sockets)
 	if err != nil {
 		return err
 	}

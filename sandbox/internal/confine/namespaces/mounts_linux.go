@@ -22,8 +22,9 @@ const oldRoot = "/.old"
 
 // arrange makes a tree of mounts in which nothing exists but what the policy
 // names, at the same paths, and makes it the root of the calling process, which
-// must be alone in its namespaces. It returns the repositories that are guarded.
-func arrange(in Isolation) (repositories []string, err error) {
+// must be alone in its namespaces. The sockets to cover are asked for when it comes to
+// that. It returns the repositories that are guarded.
+func arrange(in Isolation, sockets func() ([][]byte, error)) (repositories []string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("private mounts: %w", err)
 	}
@@ -33,7 +34,7 @@ func arrange(in Isolation) (repositories []string, err error) {
 	v := view{grants: map[string]grant{}, links: map[string]string{}, memory: in.MaxMemory}
 	v.collect(in.Policy, in.Files)
 	guard := func() (err error) { repositories, err = guardWorkspace(in); return err }
-	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.shareMemory(in.Policy) }, func() error { return v.coverSockets(append(in.Sockets, v.sockets(in.Policy)...)) }, v.lay(in.Files), v.link, mountProc,
+	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.shareMemory(in.Policy) }, func() error { return v.coverSockets(sockets) }, v.lay(in.Files), v.link, mountProc,
 		func() error { return v.layNameServers(in.Names) }, guard, leaveOldRoot}
 	for _, step := range steps {
 		if err := step(); err != nil {

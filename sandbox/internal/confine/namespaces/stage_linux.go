@@ -3,7 +3,6 @@
 package namespaces
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,30 +52,56 @@ func init() {
 // guards.
 const stageDone = "ready "
 
-// stage has the namespaces filled, and returns the descriptors of what a gateway
-// consists of, if one is wanted, and the repositories that are guarded.
-func (k *Keeper) stage(in Isolation) (made []int, repositories []string, err error) {
+// A stage is that process, seen from outside.
+type stage struct {
+	task   *os.File      // what it is told
+	result *net.UnixConn // what it says
+}
+
+// begin has the process started, which waits to be told what to do.
+func (k *Keeper) beginStage() (*stage, error) {
 	theirTask, task, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer closeFiles(theirTask, task)
+	defer theirTask.Close()
 	result, theirResult, err := resultPair()
 	if err != nil {
-		return nil, nil, err
+		task.Close()
+		return nil, err
 	}
-	defer result.Close()
 	defer theirResult.Close()
+	s := &stage{task, result}
 	if err := k.startStage(theirTask, theirResult); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stage) close() {
+	s.task.Close()
+	s.result.Close()
+}
+
+// fill has the namespaces filled, where sockets are to be covered that are still looked
+// for. It returns the descriptors of what a gateway consists of, if one is wanted, and the
+// repositories that are guarded.
+func (s *stage) fill(in Isolation, sockets <-chan [][]byte) (made []int, repositories []string, err error) {
+	defer s.close()
+	_ = s.result.SetReadDeadline(time.Now().Add(stageTime)) // a file system may not answer
+	in.Policy = in.Policy.Found()
+	tell := json.NewEncoder(s.task)
+	if err := tell.Encode(in); err != nil {
 		return nil, nil, err
 	}
-	theirTask.Close()
-	theirResult.Close()
-	_ = result.SetReadDeadline(time.Now().Add(stageTime)) // a file system may not answer
-	if err := json.NewEncoder(task).Encode(in); err != nil {
-		return nil, nil, err
+	select {
+	case found := <-sockets:
+		_ = tell.Encode(found) // where it has ended early, it says why
+	case <-time.After(stageTime):
+		return nil, nil, errors.New("looking for sockets in what commands may read takes too long: a file system does not answer")
 	}
-	line, made, err := readPassed(result)
+	line, made, err := readPassed(s.result)
 	if list, ok := strings.CutPrefix(line, stageDone); ok {
 		var paths [][]byte // not every path is text
 		_ = json.Unmarshal([]byte(list), &paths)
@@ -172,14 +197,12 @@ func (k *Keeper) startStage(task, result *os.File) error {
 
 // beStage makes what the namespaces hold.
 func beStage() (made []int, repositories [][]byte, err error) {
-	task, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
-	if err != nil {
-		return nil, nil, err
-	}
+	told := json.NewDecoder(os.Stdin)
 	var in Isolation
-	if err := json.Unmarshal(task, &in); err != nil {
+	if err := told.Decode(&in); err != nil {
 		return nil, nil, err
 	}
+	sockets := func() (paths [][]byte, err error) { return paths, told.Decode(&paths) }
 	if in.Lacks.MountSetattr {
 		mountSetattr = func(int, string, uint, *unix.MountAttr) error { return unix.ENOSYS }
 	}
@@ -189,7 +212,7 @@ func beStage() (made []int, repositories [][]byte, err error) {
 			return nil, nil, fmt.Errorf("the settings of networks: %w", err)
 		}
 	}
-	found, err := arrange(in)
+	found, err := arrange(in, sockets)
 	if err != nil {
 		return nil, nil, err
 	}

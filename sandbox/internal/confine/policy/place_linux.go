@@ -115,6 +115,20 @@ func (p Policy) WithoutGit() Policy {
 	return p
 }
 
+// Found is what the policy led to, without its names and reasons: all that somebody needs
+// who makes mounts of it, and much less to hand over.
+func (p Policy) Found() Policy {
+	bare := func(places []Place) (kept []Place) {
+		for _, place := range places {
+			if place.Reason = ""; !place.Covered || len(place.Links) > 0 {
+				kept = append(kept, place)
+			}
+		}
+		return kept
+	}
+	return Policy{Write: p.Write, Devices: p.Devices, Network: p.Network, Places: bare(p.Places), Dropped: bare(p.Dropped)}
+}
+
 // Straight reports whether no link led to what was found at the paths.
 func (p Policy) Straight(paths []string) bool {
 	return !slices.ContainsFunc(p.Places, func(place Place) bool {
@@ -383,7 +397,7 @@ func (p *Policy) pinInstallation(dir string) {
 	}
 	for _, part := range parts {
 		if path := filepath.Join(prefix, part); !slices.Contains(p.Read, path) {
-			p.pinWithin(path, place.Real, "the toolchain at "+prefix)
+			p.pinWithin(path, place.Real, ofToolchain+prefix)
 		}
 	}
 }

@@ -43,15 +43,15 @@ type Policy struct {
 type Place struct {
 	Path   string            // as named
 	Real   string            // where it was found, links resolved
-	Write  bool              // may be written, too
-	Kind   Kind              // what may be written
-	Reason string            // why it may be reached, or why not
-	Links  map[string]string // the links on the way, with their targets
+	Write  bool              `json:",omitempty"` // may be written, too
+	Kind   Kind              `json:",omitempty"` // what may be written
+	Reason string            `json:",omitempty"` // why it may be reached, or why not
+	Links  map[string]string `json:",omitempty"` // the links on the way, with their targets
 	ID     FileID            // the object itself
-	From   string            // where the object is now
+	From   string            `json:",omitempty"` // where the object is now
 
-	Covered bool        // by another place: adds nothing
-	Fd      *descriptor // open until Close
+	Covered bool        `json:",omitempty"` // by another place: adds nothing
+	Fd      *descriptor `json:"-"`          // open until Close
 }
 
 // A Kind says what commands may make in a writable place.
@@ -125,8 +125,19 @@ var secrets = []string{
 	".env", ".envrc", ".password-store", ".local/share/keyrings", ".mozilla", ".cargo/credentials", ".cargo/credentials.toml", ".cargo/config", ".cargo/config.toml",
 }
 
-// onPath is why a directory of PATH can be read.
-const onPath = "programs on PATH"
+// Why a directory of PATH can be read, and what belongs to a known toolchain: the latter
+// is followed by where that is.
+const (
+	onPath      = "programs on PATH"
+	ofToolchain = "the toolchain at "
+)
+
+// Installed reports whether what can be read for a reason is programs and packages that
+// the user has installed.
+func Installed(reason string) bool {
+	return reason == onPath || strings.HasPrefix(reason, ofToolchain) ||
+		slices.ContainsFunc(home, func(g Group) bool { return g.Reason == reason })
+}
 
 // defaultDevices are the devices that every program may expect.
 var defaultDevices = []string{

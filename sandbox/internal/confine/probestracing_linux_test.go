@@ -10,7 +10,7 @@ import (
 )
 
 // waiting starts a child that ends with this process: where there is no broker nobody can
-// end it by a signal.
+// end it by a signal. In a group of its own it is collected when it is left behind.
 func waiting(attr *syscall.SysProcAttr) (pid int, err error) {
 	child := exec.Command("cat")
 	child.SysProcAttr = attr
@@ -25,7 +25,7 @@ func waiting(attr *syscall.SysProcAttr) (pid int, err error) {
 
 // seizeForExit traces a child so that it stops at its exit.
 func seizeForExit() error {
-	pid, err := waiting(nil)
+	pid, err := waiting(&syscall.SysProcAttr{Setpgid: true})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func seizeForExit() error {
 // setForExit traces a child first, and then says so, by the request of that number.
 func setForExit(request uintptr) func() error {
 	return func() error {
-		pid, err := waiting(&syscall.SysProcAttr{Ptrace: true})
+		pid, err := waiting(&syscall.SysProcAttr{Setpgid: true, Ptrace: true})
 		if err != nil {
 			return err
 		}

@@ -6,73 +6,100 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
-// openLog opens the file of --log-file to append to, and makes it where there is none.
-// Where it lies below one of the directories that commands can write, a link that they
-// left there leads nowhere outside of it, and a named pipe is no log.
+// openLog opens the file of --log-file to append to, and makes it where there is none. It
+// must not lie below one of the directories that commands can write, nor may its name lead
+// through one: they could forge the log, or have it written to any file of the user's.
 func openLog(path string, writable []string) (*os.File, error) {
 	const flag = os.O_CREATE | os.O_APPEND | os.O_WRONLY | syscall.O_NONBLOCK // a pipe that nobody reads is not waited for
-	const perm = fs.FileMode(0o600)
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	spelled := []string{path}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		spelled = append(spelled, filepath.Join(dir, filepath.Base(path)))
+	if err := leadsAround(path, writable); err != nil {
+		return nil, err
 	}
-	for _, dir := range writable {
-		if rel := below(dir, spelled); rel != "" {
-			return openLogIn(dir, rel, flag, perm)
-		}
-	}
-	return os.OpenFile(path, flag, perm)
+	return os.OpenFile(path, flag, 0o600)
 }
 
-// below is what leads from a directory to a file that has several spellings, "" where it
-// lies elsewhere.
-func below(dir string, spelled []string) string {
-	dirs := []string{dir}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dirs = append(dirs, real)
+// errForged refuses a log that commands could write.
+var errForged = errors.New("commands can write there, so they could forge it; name a file outside of the workspace and of what --allow-write permits")
+
+// maxLogLinks is how many links in a name are followed.
+const maxLogLinks = 40
+
+// leadsAround follows a path, link by link, and fails where it is below a directory that
+// commands can write. What lies elsewhere they cannot change.
+func leadsAround(path string, writable []string) error {
+	links := 0
+	for rest, at := path, ""; ; {
+		at = filepath.Join(at, rest)
+		if isBelow(at, writable) {
+			return fmt.Errorf("%s: %w", path, errForged)
+		}
+		link, to, after := firstLink(at)
+		if link == "" {
+			return nil
+		}
+		if links++; links > maxLogLinks {
+			return fmt.Errorf("%s: too many symbolic links", path)
+		}
+		if isBelow(link, writable) {
+			return fmt.Errorf("%s: %w", path, errForged)
+		}
+		if at = to; !filepath.IsAbs(to) {
+			at = filepath.Join(filepath.Dir(link), to)
+		}
+		rest = after
 	}
-	for _, path := range spelled {
-		for _, dir := range dirs {
-			if rel, err := filepath.Rel(dir, path); err == nil && rel != "." && filepath.IsLocal(rel) {
-				return rel
+}
+
+// firstLink finds the first link in a path, where it leads, and what of the path comes after
+// it; "" where there is none.
+func firstLink(path string) (link, to, after string) {
+	volume := filepath.VolumeName(path)
+	for i := len(volume) + 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != filepath.Separator {
+			continue
+		}
+		info, err := os.Lstat(path[:i])
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if to, err = os.Readlink(path[:i]); err == nil {
+			return path[:i], to, strings.TrimPrefix(path[i:], string(filepath.Separator))
+		}
+	}
+	return "", "", ""
+}
+
+// isBelow reports whether a path is one of the directories or lies below it, by either
+// spelling of that.
+func isBelow(path string, dirs []string) bool {
+	for _, dir := range dirs {
+		spelled := []string{dir}
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			spelled = append(spelled, real)
+		}
+		for _, dir := range spelled {
+			if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+				return true
 			}
 		}
 	}
-	return ""
-}
-
-// openLogIn opens a log that no link may lead out of the directory.
-func openLogIn(dir, rel string, flag int, perm fs.FileMode) (*os.File, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	file, err := root.OpenFile(rel, flag, perm)
-	if err != nil {
-		return nil, fmt.Errorf("%w: commands can write there; name a file outside of the workspace and of what --allow-write permits", err)
-	}
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is not a file", filepath.Join(dir, rel)), err, file.Close())
-	}
-	return file, nil
+	return false
 }
 
 // commandsWrite are the directories that commands can write, as they are named.
 func (o *options) commandsWrite() []string {
-	workspace := o.cfg.Workspace
-	if workspace == "" {
-		workspace = "."
+	dirs := append([]string{o.cfg.Workspace}, o.cfg.AllowWrite...)
+	for i, dir := range dirs {
+		if abs, err := filepath.Abs(dir); err == nil { // of "", the directory that we are in
+			dirs[i] = abs
+		}
 	}
-	if abs, err := filepath.Abs(workspace); err == nil {
-		workspace = abs
-	}
-	return append([]string{workspace}, o.cfg.AllowWrite...)
+	return dirs
 }

@@ -71,7 +71,7 @@ func (o *options) registerSkills(f *pflag.FlagSet) {
 
 func (o *options) registerLog(f *pflag.FlagSet) {
 	choiceFlag(f, &o.logLevel, "log-level", "LEVEL", logLevels, "warn", "log to standard error from this level on: debug, info, warn or error")
-	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call and connection of commands to FILE: tool or host, duration, outcome, bytes")
+	pathFlag(f, &o.logFile, "log-file", "FILE", "append one JSON line for each call and connection of commands to FILE: tool or host, duration, outcome, bytes; FILE must lie where commands cannot write")
 	pathFlag(f, &o.cfg.TraceFile, "trace-file", "FILE", "append a span of OpenTelemetry, a line of OTLP/JSON, for each request, command and stretch of a skill's run to FILE, which must lie where commands cannot write")
 	f.BoolVar(&o.verbose, "verbose", false, "the same as --log-level info")
 }

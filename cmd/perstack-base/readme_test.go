@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,35 +13,37 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
-var update = flag.Bool("update", false, "write the flags into README.md instead of comparing")
+var update = flag.Bool("update", false, "write the tables of documents instead of comparing")
 
 // TestReadmeFlags holds the README's table of flags to the code.
-func TestReadmeFlags(t *testing.T) { readmeBlock(t, "flags", flagTable()) }
+func TestReadmeFlags(t *testing.T) { documentBlock(t, "README.md", "flags", flagTable()) }
 
-// TestReadmePolicy holds what README says that commands can reach to the code.
-func TestReadmePolicy(t *testing.T) { readmeBlock(t, "policy", policyTable()) }
+// TestSecurityDocsPolicy holds what the security model says that commands can reach to the code.
+func TestSecurityDocsPolicy(t *testing.T) {
+	documentBlock(t, "docs/security.md", "policy", policyTable())
+}
 
-// readmeBlock compares, or with -update writes, what stands between two markers.
-func readmeBlock(t *testing.T, name, block string) {
+// documentBlock compares, or with -update writes, what stands between two markers.
+func documentBlock(t *testing.T, document, name, block string) {
 	t.Helper()
-	const readme = "../../README.md"
+	path := filepath.Join(repository, document)
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
-	text, err := os.ReadFile(readme)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	head, rest, ok := strings.Cut(string(text), begin)
 	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("README.md has lost the markers %s and %s", strings.TrimSpace(begin), end)
+		t.Fatalf("%s has lost the markers %s and %s", document, strings.TrimSpace(begin), end)
 	}
 	want := head + begin + block + end + tail
 	if *update {
-		if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if want != string(text) {
-		t.Errorf("the %s in README.md are stale: run go test ./cmd/perstack-base -update", name)
+		t.Errorf("the %s in %s are stale: run go test ./cmd/perstack-base -update", name, document)
 	}
 }
 

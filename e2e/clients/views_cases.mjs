@@ -9,8 +9,9 @@ const million = 1 << 20;
 // hostile is what a file, a name or an output may hold.
 export const hostile = '<script>window.pwned=1;alert(1)</script><img src=x onerror="window.pwned=1"><svg onload=alert(1)><a href="javascript:alert(1)">x</a>' +
   "</pre></main><iframe src=https://evil.example></iframe>{{script}}\" onmouseover=alert(1) '\u202egnp.exe\u2066\u200b\u{e0041}\ufeff\0\x07\x08\x7f\x85" +
-  "\x1b]0;title\x07\x1b]8;;https://evil.example\x07link\x1b]8;;\x07\x1b[2J\x1b[1;1H\x1b[8mconceal\x1b[0m\x1b[30;40mblack\x1b[0m\x1b[38;2;255;255;255mwhite\x1b[0m\x1b[37;47mgrey\x1b[0m\rover";
-const survives = ["<script>window.pwned=1;alert(1)</script>", '<img src=x onerror="window.pwned=1">', "{{script}}", "[U+202E]gnp.exe", "^@", "[U+E0041]"];
+  "\x1b]0;title\x07\x1b]8;;https://evil.example\x07link\x1b]8;;\x07\x1b[2J\x1b[1;1H\x1b[8mconceal\x1b[0m\x1b[30;40mblack\x1b[0m\x1b[38;2;255;255;255mwhite\x1b[0m\x1b[37;47mgrey\x1b[0m\x1b[7;48;2;255;255;255mreversed\x1b[0m\x1b[7;48;2;16;20;24mreversed\x1b[0m\x1b[7;48;2;27;27;29mreversed\x1b[0m\rover" +
+  "\u{1d173}\u{1bca0}over" + "\u0300\u0489".repeat(40) + "under";
+const survives = ["<script>window.pwned=1;alert(1)</script>", '<img src=x onerror="window.pwned=1">', "{{script}}", "[U+202E]gnp.exe", "^@", "[U+E0041]", "[U+1D173]", "[U+0489]"];
 
 const text = (t, rest = {}) => ({ content: [{ type: "text", text: t }], ...rest });
 

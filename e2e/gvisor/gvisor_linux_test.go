@@ -167,7 +167,7 @@ var unproven = []string{"abstract-by-other-kind", "alg", "core-pattern", "dial-l
 
 // TestBatteries runs those of the confinement that are for namespaces. TestKeeper is not
 // among them: in gVisor a command can end the first process of its own session, and all
-// that runs there with it; README says so.
+// that runs there with it; docs/security.md says so.
 func TestBatteries(t *testing.T) {
 	s := current(t)
 	battery := build(t, "confine.test", "test", "-c", "./sandbox/internal/confine")

@@ -137,9 +137,11 @@ func (m machine) files(t *testing.T, busybox string) []byte {
 // batteries are test binaries by the names they have in the machine, and their
 // packages.
 var batteries = map[string]string{
-	"usr/lib/confine.test": "../../sandbox/internal/confine",
-	"usr/lib/broker.test":  "../../sandbox/internal/confine/broker",
-	"usr/lib/policy.test":  "../../sandbox/internal/confine/policy",
+	"usr/lib/confine.test":   "../../sandbox/internal/confine",
+	"usr/lib/broker.test":    "../../sandbox/internal/confine/broker",
+	"usr/lib/datagrams.test": "../../sandbox/internal/confine/broker/datagrams",
+	"usr/lib/listeners.test": "../../sandbox/internal/confine/broker/listeners",
+	"usr/lib/policy.test":    "../../sandbox/internal/confine/policy",
 }
 
 // programs are what was built for an architecture: where they go in a machine, and

@@ -80,6 +80,14 @@ var machine = []section{
 			calls: []string{"unshare -Ur true"},
 			says:  namespaces,
 		}, {
+			name: "perstack-base, started by a command over stdio, and a command of its own", needs: []string{"python3"}, told: true,
+			files:  map[string]string{"ask.py": ask},
+			before: `cp "$BINARY" perstack-base`,
+			calls:  []string{"timeout 150 python3 ask.py auto '" + inside + "'"},
+			shows:  insideShows,
+			note: "its commands are confined once more, but not in namespaces; they reach no servers of their own over loopback, and with `--sandbox landlock` around " +
+				"they cannot bind, connect, or change modes, owners and times of files: the answer and its doctor say so",
+		}, {
 			name: "bubblewrap, the sandboxes of other agents", needs: []string{"bwrap"},
 			calls: []string{"bwrap --ro-bind / / true"},
 			says:  namespaces,

@@ -98,7 +98,7 @@ func TestReadDir(t *testing.T) {
 	}
 }
 
-func TestStatAndReadlink(t *testing.T) {
+func TestStat(t *testing.T) {
 	w := newWorld(t)
 	w.file("f", "12345")
 	w.link("l", w.path("f"))
@@ -108,21 +108,15 @@ func TestStatAndReadlink(t *testing.T) {
 			t.Errorf("Stat(%s): %v, %v", name, info, err)
 		}
 	}
-	for _, name := range []string{"l", "leak"} {
-		if info, err := w.fs.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			t.Errorf("Lstat(%s): %v, %v", name, info, err)
-		}
-	}
-	if target, err := w.fs.Readlink("leak"); err != nil || target != w.canary {
-		t.Errorf("Readlink: %q, %v", target, err)
-	}
 	for _, name := range []string{"none", "f/x"} {
 		if _, err := w.fs.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("Stat(%s): %v", name, err)
 		}
 	}
-	if _, err := w.fs.Readlink("../x"); !errors.Is(err, sandbox.ErrEscapes) {
-		t.Errorf("Readlink outside: %v", err)
+	for _, name := range []string{"../x", "leak"} {
+		if _, err := w.fs.Stat(name); !errors.Is(err, sandbox.ErrEscapes) {
+			t.Errorf("Stat(%s): %v", name, err)
+		}
 	}
 }
 

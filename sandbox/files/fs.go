@@ -32,7 +32,6 @@ type FS struct {
 	limits      sandbox.Limits
 	cur         atomic.Pointer[state]
 	reopen      sync.Mutex
-	generation  atomic.Int64
 	locks       locks
 	parents     sync.RWMutex // read: a write is under way; write: its empty parents are removed
 }
@@ -82,10 +81,6 @@ func (f *FS) Close() error {
 // Root returns the absolute path of the workspace, all links resolved.
 func (f *FS) Root() string { return f.real }
 
-// Generation counts how often the workspace was found deleted and made again.
-// Whoever keeps something that is bound to the directory itself compares it.
-func (f *FS) Generation() int64 { return f.generation.Load() }
-
 // Clean returns name as a slash-separated path below the workspace, "." for the
 // workspace itself: as text, whatever is there, and links are not looked at.
 func (f *FS) Clean(name string) (string, error) {
@@ -93,7 +88,20 @@ func (f *FS) Clean(name string) (string, error) {
 }
 
 // Resolve returns where name leads, all links followed. Nothing need be there.
-func (f *FS) Resolve(name string) (Path, error) { return f.locate(name, true) }
+func (f *FS) Resolve(name string) (Path, error) {
+	return within(f, func(st *state) (Path, error) {
+		p, err := f.resolve(st, name, true)
+		if err == nil && !p.Exists {
+			if fresh := f.refresh(st); fresh != nil {
+				p, err = f.resolve(fresh, name, true)
+			}
+		}
+		if err != nil {
+			return Path{}, forReading(name, err)
+		}
+		return p, nil
+	})
+}
 
 // ResolveDir is Resolve for a directory that must exist: fs.ErrNotExist and
 // ErrNotDirectory tell what is there instead.
@@ -114,31 +122,10 @@ func (f *FS) dir(st *state, name string) (Path, error) {
 	return p, nil
 }
 
-func (f *FS) locate(name string, follow bool) (Path, error) {
-	return within(f, func(st *state) (Path, error) {
-		p, err := f.resolve(st, name, follow)
-		if err == nil && !p.Exists {
-			if fresh := f.refresh(st); fresh != nil {
-				p, err = f.resolve(fresh, name, follow)
-			}
-		}
-		if err != nil {
-			return Path{}, forReading(name, err)
-		}
-		return p, nil
-	})
-}
-
 // Stat describes what name leads to, all links followed.
-func (f *FS) Stat(name string) (fs.FileInfo, error) { return f.stat(name, true) }
-
-// Lstat describes the entry name itself, which may be a link, also one that
-// leads outside or nowhere.
-func (f *FS) Lstat(name string) (fs.FileInfo, error) { return f.stat(name, false) }
-
-func (f *FS) stat(name string, follow bool) (fs.FileInfo, error) {
+func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	return within(f, func(st *state) (fs.FileInfo, error) {
-		p, err := f.resolve(st, name, follow)
+		p, err := f.resolve(st, name, true)
 		if err != nil {
 			return nil, forReading(name, err)
 		}
@@ -152,26 +139,6 @@ func (f *FS) stat(name string, follow bool) (fs.FileInfo, error) {
 			return nil, forReading(name, err)
 		}
 		return info, nil
-	})
-}
-
-// Readlink returns the target of the link name, as it is written there.
-func (f *FS) Readlink(name string) (string, error) {
-	return within(f, func(st *state) (string, error) {
-		p, err := f.resolve(st, name, false)
-		if err != nil {
-			return "", forReading(name, err)
-		}
-		dir, err := st.pin(path.Dir(p.Rel))
-		if err != nil {
-			return "", forReading(name, err)
-		}
-		defer dir.Close()
-		target, err := dir.Readlink(path.Base(p.Rel))
-		if err != nil {
-			return "", forReading(name, err)
-		}
-		return target, nil
 	})
 }
 

@@ -2,10 +2,12 @@ package files
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
@@ -65,17 +67,12 @@ func (f *FS) inRepository(rel string) bool {
 // maxConfig is how much of a repository's settings is looked at.
 const maxConfig = 1 << 20
 
-// named reports whether rel is or lies in what the settings of the workspace's
-// repository name.
+// named reports whether rel is or lies in what the workspace's repository takes from
+// elsewhere in the tree: what its settings name, and where links among its settings and
+// hooks lead.
 func (f *FS) named(rel string) bool {
 	inside, _ := within(f, func(st *state) (bool, error) {
-		file, err := disk.OpenRegular(st.root, ".git/config", os.O_RDONLY)
-		if err != nil {
-			return false, nil
-		}
-		defer file.Close()
-		config, _ := io.ReadAll(io.LimitReader(file, maxConfig))
-		for _, name := range policy.NamedByGit(string(config), f.real) {
+		for _, name := range append(st.gitLinks(), policy.NamedByGit(st.gitConfig, f.real)...) {
 			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
 				return true, nil
 			}
@@ -83,6 +80,43 @@ func (f *FS) named(rel string) bool {
 		return false, nil
 	})
 	return inside
+}
+
+// gitConfig reads settings of git's, "" for none.
+func (st *state) gitConfig(name string) string {
+	file, err := disk.OpenRegular(st.root, name, os.O_RDONLY)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	config, _ := io.ReadAll(io.LimitReader(file, maxConfig))
+	return string(config)
+}
+
+// gitLinks lists the links among the settings and hooks of the workspace's repository.
+func (st *state) gitLinks() (links []string) {
+	for _, setting := range gitSettings {
+		name := path.Join(".git", setting)
+		info, err := st.root.Lstat(name)
+		if err != nil {
+			continue
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			links = append(links, name)
+		}
+	}
+	hooks, err := st.root.OpenFile(".git/hooks", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return links
+	}
+	defer hooks.Close()
+	entries, _ := hooks.ReadDir(-1)
+	for _, entry := range entries {
+		if entry.Type()&fs.ModeSymlink != 0 {
+			links = append(links, path.Join(".git/hooks", entry.Name()))
+		}
+	}
+	return links
 }
 
 // isGitDir reports whether git takes a directory for a repository, or would if it had a HEAD.

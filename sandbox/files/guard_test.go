@@ -21,19 +21,24 @@ func TestGuardedFiles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, ".bare/HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, ".git/config"), []byte("[core]\nhooksPath = c/hooks\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, ".git/config"), []byte("[core]\nhooksPath = c/hooks # ours\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Symlink("../.git/config", filepath.Join(dir, "c/link")); err != nil {
 			t.Skip(err)
+		}
+		for link, to := range map[string]string{".git/hooks/post-merge": "../../c/script", ".git/info": "../c/info"} {
+			if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+				t.Skip(err)
+			}
 		}
 		f, err := Open(dir, sandbox.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Guarded = guarded
-		for _, name := range []string{"c/hooks", ".git/config", ".git/hooks/pre-commit", ".git/commondir", "a/b/.git/config.worktree",
-			"c/.git", "c/link", ".GIT/info/attributes", "a/../.git/x", ".git/HEAD", ".git/HEAD.lock", ".bare/HEAD", ".bare/config", ".bare/hooks/x"} {
+		for _, name := range []string{"c/script", "c/info/attributes", "c/hooks", ".git/config", ".git/hooks/pre-commit", ".git/commondir", "a/b/.git/config.worktree",
+			"c/.git", "c/link", ".GIT/config", "a/../.git/x", ".git/HEAD", ".git/HEAD.lock", ".bare/HEAD", ".bare/config", ".bare/hooks/x"} {
 			if _, err := f.Write(name, []byte("x")); errors.Is(err, sandbox.ErrGuarded) != guarded || !guarded && err != nil {
 				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
 			}

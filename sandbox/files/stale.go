@@ -81,7 +81,6 @@ func (f *FS) refresh(st *state) *state {
 		_ = root.Close()
 		return nil
 	}
-	f.generation.Add(1)
 	f.cur.Store(cur)
 	return cur
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/input"
 )
 
 // An away is the part of a Shell whose commands run in a container.
@@ -250,7 +251,7 @@ func (a *away) start(ctx context.Context, s *Shell, c *Command) (*Running, error
 	}
 	r := newRunning(s, c, out)
 	p := remoteProcess{call}
-	r.process, r.in = p, &input{to: p, most: l.InputBytes}
+	r.process, r.in = p, input.New(p, l.InputBytes)
 	go a.attend(s, b, r, call, hint)
 	return r, nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/home"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
@@ -131,6 +133,25 @@ func (c *Commands) Env() []string { return c.env() }
 // Withheld lists the names of the host's variables that commands do not get.
 func (c *Commands) Withheld() []string { return environ.WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
 
+// LeftOut names what commands do not get of the user's settings, because it looks
+// like a secret or is not known to be harmless: "~/.npmrc: //host/:_authToken".
+func (c *Commands) LeftOut() []string {
+	own, _ := environ.Get(c.cfg.Env, "HOME")
+	if own == "" || c.fleet == nil && !c.confinement.confined() {
+		return nil
+	}
+	return home.Settings(c.confinement.policy(), own, own).Left
+}
+
+// equip fills the HOME of a new session and returns the environment that leads tools to
+// what they have there, and to the cache.
+func (c *Commands) equip(d *private.Dir, env []string) []string {
+	host := c.cfg.host()
+	p := c.confinement.policy()
+	host.Reach, host.Safe = p.Reach, p.Safe
+	return home.Equip(d, env, home.User{Host: host, Policy: p, Cache: c.cache})
+}
+
 // NewShell begins a session. It costs nothing before its first command.
 func (c *Commands) NewShell() *Shell { return c.newShell(false) }
 
@@ -166,6 +187,36 @@ func (c *Commands) open() []*Shell {
 func (c *Commands) prune() {
 	for _, s := range c.open() {
 		s.prune()
+	}
+}
+
+// openCache opens the cache of the workspace; nil where there is none: commands have
+// a private one then, for as long as their session.
+func (c *Commands) openCache() *scratch.Cache {
+	if c.cfg.NoCache {
+		return nil
+	}
+	trees := scratch.NewWorkdirs(c.cfg.Dir, c.cfg.AllowWrite...) // which makes nothing where commands can write
+	cache, err := scratch.OpenCache(trees)
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		_ = cache.Close()
+		return nil
+	}
+	c.opened = cache
+	go trees.SweepCaches()
+	return cache
+}
+
+func (c *Commands) closeCache() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened != nil {
+		_ = c.opened.Close()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/home"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
@@ -124,17 +125,17 @@ func (c *confinement) policy() policy.Policy {
 
 // lookUp makes the policy, which is open until close.
 func (c *confinement) lookUp() (looked policy.Policy, repo environ.Repository) {
-	home, _ := environ.Get(c.cfg.Env, "HOME")
+	userHome, _ := environ.Get(c.cfg.Env, "HOME")
 	path, _ := environ.Get(c.cfg.Env, "PATH")
 	looked = policy.DefaultPolicy(policy.Inputs{
-		Workspace: c.cfg.Dir, Home: home, Path: path, Users: true,
+		Workspace: c.cfg.Dir, Home: userHome, Path: path, Users: true,
 		AllowRead: c.cfg.AllowRead, AllowWrite: c.cfg.AllowWrite, Network: c.cfg.Network.Open(),
 	}).Pin()
 	if looked.Short() != nil {
 		looked.Close()
 		return looked, repo
 	}
-	if clean := cleanCargoConfigs(looked, home); len(clean) > 0 {
+	if clean := home.CleanCargoConfigs(looked, userHome); len(clean) > 0 {
 		looked, _ = looked.With(clean, nil, "settings of cargo, without secrets")
 	}
 	if found, ok := environ.FindRepository(c.cfg.Dir, looked); ok {
@@ -282,7 +283,7 @@ func (c *cage) since(mark uint64) []string {
 // said of it already.
 func (c *cage) explain(dir, stderr string, said []string, refusals []hints.Refusal) []string {
 	x := hints.Explainer{Policy: c.policy, Dir: dir, Private: c.own, Resolve: filepath.EvalSymlinks, Hidden: c.Jail.Space() != nil, Listens: hints.ListensOnLoopback,
-		Said: said}
+		Said: said, Unjudged: c.tier == Threads && !c.Jail.Status().Broker}
 	if c.gate != nil {
 		x.Refuses = c.gate.Refuses
 	}

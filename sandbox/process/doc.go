@@ -4,10 +4,10 @@
 // Start with [NewCommands], and [Commands.NewShell] for a session. [Shell.Run] runs a
 // [Command] to its end; [Shell.Start] starts one that outlives its call (running.go,
 // registry.go). shell.go shows the way of a command: it is admitted, given an
-// environment (internal/environ, equip.go) and a private directory (internal/private),
-// confined (confine.go decides how, session.go holds the cage), started (internal/tree),
-// followed to its end, and told what was refused. What it prints is kept by package
-// capture, what it may use is bounded by package quota.
+// environment (internal/environ) and a private directory (internal/private, whose HOME
+// internal/home fills), confined (confine.go decides how, session.go holds the cage),
+// started (internal/tree), followed to its end, and told what was refused. What it prints
+// is kept by package capture, what it may use is bounded by package quota.
 //
 // Where commands run in containers (away.go, internal/containers) a Shell hands them to
 // the same Shell inside (runner.go), by the protocol of package remote.

@@ -74,6 +74,9 @@ func TestGuardIsMadeAgain(t *testing.T) {
 			}
 			return err
 		},
+		"replaced twice": func(ws string) error { // the second one often has the number of the first
+			return exec.Command("sed", "-i", "-e", "", "-e", "s/^x//", filepath.Join(ws, ".git/config")).Run()
+		},
 		"made": func(ws string) error {
 			if err := os.RemoveAll(filepath.Join(ws, ".git")); err != nil {
 				return err
@@ -90,8 +93,10 @@ func TestGuardIsMadeAgain(t *testing.T) {
 			}
 			s := isolatedShell(t, Config{Dir: ws})
 			run(t, s, sh("touch left; tail -f $PWD/left >/dev/null 2>&1 &"))
-			if err := change(ws); err != nil {
-				t.Fatal(err)
+			for range len(strings.Fields(name)) {
+				if err := change(ws); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if res := run(t, s, sh(plant)); res.ExitCode == 0 || planted(ws) {
 				t.Errorf("the settings were written: %v", res.ExitCode)

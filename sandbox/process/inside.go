@@ -4,14 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/containers"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // An inside says what commands of a runner find, who is in a container himself.
@@ -45,20 +42,4 @@ func insideConfig(h *remote.Hello) (Config, error) {
 		cfg.AllowWrite = append(cfg.AllowWrite, cfg.inside.cache)
 	}
 	return cfg, errors.Join(json.Unmarshal(h.Limits, &cfg.Limits), json.Unmarshal(h.Quota, &cfg.Quota))
-}
-
-// equip fills the HOME of a session and returns the environment that leads tools to
-// the cache. What the image says of that stays.
-func (in *inside) equip(d *private.Dir, env []string) []string {
-	for _, f := range in.files {
-		text := strings.ReplaceAll(f.Text, in.home, d.Home())
-		d.Keep(f.Name, func(name string) error { return d.Write(name, []byte(text), 0o600) })
-	}
-	if in.cache == "" {
-		return env
-	}
-	for _, v := range environ.CacheVars {
-		env = environ.AddMissing(env, []string{v.Name + "=" + filepath.Join(in.cache, v.Dir)})
-	}
-	return env
 }

@@ -2,12 +2,10 @@ package process
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 func ruled(t *testing.T, list string) Network {
@@ -69,20 +67,5 @@ func TestRuledCommandsAreOnline(t *testing.T) {
 		if got := environ.ProxySetting.ReplaceAllString(text, ""); got != want {
 			t.Errorf("%q becomes %q", text, got)
 		}
-	}
-}
-
-func TestOwnNames(t *testing.T) {
-	host, err := os.Hostname()
-	if err != nil {
-		t.Skip(err)
-	}
-	machine := "127.0.0.1 localhost # always\n127.0.1.1\tdev.example\n::1 ip6-localhost\nff02::1 ip6-allnodes\n172.17.0.2 " + host + "\n10.0.0.5 db.example\n0.0.0.0 ads.example\nno address\n"
-	want := "127.0.0.1 localhost\n127.0.1.1 dev.example\n::1 ip6-localhost\nff02::1 ip6-allnodes\n172.17.0.2 " + host + "\n"
-	if got := private.OwnNames(machine); got != want {
-		t.Errorf("got %q", got)
-	}
-	if got := private.OwnNames("10.0.0.5 db.example"); got != "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 "+host+"\n" {
-		t.Errorf("got %q", got)
 	}
 }

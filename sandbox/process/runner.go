@@ -86,7 +86,8 @@ func (r *runner) welcome(h *remote.Hello, direct bool) error {
 	w := &remote.Welcome{Version: remote.Version, Direct: direct, Machine: runtime.GOOS + "/" + runtime.GOARCH}
 	canary, _ := os.ReadFile(filepath.Join(string(h.Tree), canaryName))
 	w.Canary = string(canary[:min(len(canary), maxCanary)])
-	w.Sees = isDir(string(h.Workspace))
+	info, err := os.Stat(string(h.Workspace))
+	w.Sees = err == nil && info.IsDir()
 	if h.Version != remote.Version {
 		w.Failed = fmt.Sprintf("the server speaks version %d of the protocol, and perstack-base in the container version %d", h.Version, remote.Version)
 	} else if err := r.prepare(h); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/input"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
@@ -24,7 +25,7 @@ type Running struct {
 	process Process
 	began   time.Time
 	out     *capture.Stream
-	in      *input
+	in      *input.Input
 	tty     bool
 	tail    *capture.Tail
 	span    *trace.Span // until it has ended; nil for none
@@ -38,6 +39,12 @@ type Running struct {
 	needs    Needs
 	lookedAt int64
 }
+
+// ErrInputEnded: the input of the command was ended before, or the command has closed it.
+var ErrInputEnded = input.ErrEnded
+
+// An InputFullError refuses to write to a command that has not read what was written before.
+type InputFullError = input.FullError
 
 // An EndedError refuses to write to a command that has ended.
 type EndedError struct{ Result Result }
@@ -79,7 +86,7 @@ func (s *Shell) startWith(ctx context.Context, c *Command) (*Running, error) {
 		return nil, err
 	}
 	r := newRunning(s, c, j.out[0])
-	r.process, r.in = localProcess{s, j, r.tty}, &input{to: j.stdin, most: s.c.limits.InputBytes}
+	r.process, r.in = localProcess{s, j, r.tty}, input.New(j.stdin, s.c.limits.InputBytes)
 	go r.attend(s, j, c)
 	return r, nil
 }
@@ -202,13 +209,13 @@ func (r *Running) Write(b []byte, end bool) error {
 	if end && r.tty {
 		b, end = append(append([]byte(nil), b...), endOfFile), false
 	}
-	return r.in.write(b, end)
+	return r.in.Write(b, end)
 }
 
 const endOfFile = 4 // as a key
 
 // put is Write for a runner, whose server waits until the command can read b.
-func (r *Running) put(b []byte, end bool) error { return r.in.put(b, end) }
+func (r *Running) put(b []byte, end bool) error { return r.in.Put(b, end) }
 
 // Kill sends the command and all that it started a signal, and what is left after
 // the grace period it kills. It waits for the end no longer than ctx lasts.
@@ -284,7 +291,7 @@ type Needs struct {
 
 // Needs asks the kernel, but not more often than changes anything.
 func (r *Running) Needs() Needs {
-	if _, over := r.Result(); over || r.in.busy() {
+	if _, over := r.Result(); over || r.in.Busy() {
 		return Needs{}
 	}
 	r.mu.Lock()

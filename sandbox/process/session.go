@@ -12,6 +12,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/home"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
@@ -101,7 +102,7 @@ func (s *session) make(c *Commands) error {
 		s.dir, s.tmp = dir, dir.Tmp()
 		env := c.env()
 		if in := c.cfg.inside; in != nil {
-			env = in.equip(dir, env)
+			env = home.EquipWith(dir, env, in.files, in.home, in.cache)
 		} else if c.confinement.confined() {
 			env = environ.AddMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.Path, private.AptConf)})
 		}

@@ -407,13 +407,6 @@ func TestWatchdogEndsWithTheServer(t *testing.T) {
 	until(0)
 }
 
-func TestHeedAndRelease(t *testing.T) {
-	c := tree.Heed(strings.NewReader("+12\n+13\n-12\n+\"/a b\"\n+\"/c\"\n-\"/c\"\n+1\n+-5\n\nx\n"))
-	if len(c.Groups) != 1 || !c.Groups[13] || len(c.Dirs) != 1 || !c.Dirs["/a b"] {
-		t.Errorf("got %+v", c)
-	}
-}
-
 func rss(t testing.TB) int {
 	status, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // TestUsers: programs that ask who they are get an answer, and in namespaces
@@ -43,23 +42,6 @@ func TestUsers(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestUserTables(t *testing.T) {
-	passwd, group := private.UserTables("/home:of\nmine")
-	for text, fields := range map[string]int{passwd: 7, group: 4} {
-		ids := map[string]bool{}
-		for line := range strings.Lines(text) {
-			parts := strings.Split(strings.TrimSuffix(line, "\n"), ":")
-			if len(parts) != fields || ids[parts[2]] || parts[0] == "" {
-				t.Errorf("%q", line)
-			}
-			ids[parts[2]] = true
-		}
-		if !ids["0"] || !ids["65534"] {
-			t.Errorf("%q", text)
-		}
-	}
 }
 
 // TestPolicyIsListed: what doctor shows is what commands may reach.

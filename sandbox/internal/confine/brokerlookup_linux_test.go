@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
@@ -86,7 +86,7 @@ func sendDatagrams() error {
 	if err := wantErrno("a name into memory that can only be read", syscallErr(unix.SYS_GETSOCKNAME, uintptr(s), ptr(&page[0]), ptr((*byte)(unsafe.Pointer(&size)))), unix.EFAULT); err != nil {
 		return err
 	}
-	for _, none := range []string{"no question", "", strings.Repeat("x", broker.MaxQuery+1)} {
+	for _, none := range []string{"no question", "", strings.Repeat("x", datagrams.MaxQuery+1)} {
 		if err := unix.Sendmsg(s, []byte(none), nil, names, 0); err != nil {
 			return fmt.Errorf("%.20q: %w", none, err)
 		}
@@ -102,14 +102,14 @@ func sendDatagrams() error {
 func manySockets() error {
 	for range 2 {
 		var all []int
-		for len(all) <= broker.MaxLookups {
+		for len(all) <= datagrams.MaxSockets {
 			s, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 			if err != nil {
 				break
 			}
 			all = append(all, s)
 		}
-		if len(all) < broker.MaxLookups/2 || len(all) > broker.MaxLookups {
+		if len(all) < datagrams.MaxSockets/2 || len(all) > datagrams.MaxSockets {
 			return fmt.Errorf("%d sockets", len(all))
 		}
 		for _, s := range all {
@@ -135,7 +135,7 @@ func TestDatagrams(t *testing.T) {
 			wantBlocked(t, g, "198.51.100.9:443")
 			r.wantRefusal(t, "receive UDP")
 			waitDone(t, r.domain)
-			eventually(t, "sockets for names are kept", func() bool { return c.Lookups.None() && countLookups(c.Lookups) == 0 })
+			eventually(t, "sockets for names are kept", func() bool { return c.Datagrams.None() && holdsNothing(c.Datagrams) })
 		})
 	}
 }
@@ -239,7 +239,7 @@ func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 	t.Cleanup(func() { unix.Close(l) })
 	must(t, unix.Bind(l, sa))
 	must(t, unix.Listen(l, 0))
-	at, ok := broker.LocalAddress(l)
+	at, ok := kernel.LocalAddress(l)
 	if !ok {
 		return netip.AddrPort{}
 	}
@@ -253,9 +253,8 @@ func fullListener(t *testing.T, ip netip.Addr) netip.AddrPort {
 	return at
 }
 
-// countLookups counts the sockets for names that a session has.
-func countLookups(ls *broker.Lookups) int {
-	ls.Budget.Mu.Lock()
-	defer ls.Budget.Mu.Unlock()
-	return ls.Held
+// holdsNothing reports whether no socket and no address of a session is left.
+func holdsNothing(ls *datagrams.Sockets) bool {
+	places, addresses := ls.Held()
+	return places == 0 && addresses == 0
 }

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/listeners"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
@@ -159,7 +159,7 @@ func tryOutward(t *testing.T, without kernel.Missing) {
 	mapped := func(a netip.AddrPort) string {
 		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port()).String()
 	}
-	defer broker.Own(net.TCPAddrFromAddrPort(own))()
+	defer listeners.Own(net.TCPAddrFromAddrPort(own))()
 	no, denied := unix.ENETUNREACH.Error(), unix.EACCES.Error()
 	want := map[string]string{named.String(): "hello", mapped(named): "hello", unnamed.String(): no, mapped(unnamed): no,
 		own.String(): denied, mapped(own): denied, loopback.String(): denied, mapped(loopback): denied,
@@ -209,7 +209,7 @@ func bindFirst() error {
 		if err == nil && listens {
 			err = unix.Listen(s, 1)
 		}
-		at, _ := broker.LocalAddress(s)
+		at, _ := kernel.LocalAddress(s)
 		if err != nil || at.Port() == 0 || !at.Addr().IsLoopback() {
 			return fmt.Errorf("it is at %s %w", at, err)
 		}
@@ -218,7 +218,7 @@ func bindFirst() error {
 				return err
 			}
 		}
-		if at, _ := broker.LocalAddress(s); !at.Addr().IsLoopback() {
+		if at, _ := kernel.LocalAddress(s); !at.Addr().IsLoopback() {
 			return fmt.Errorf("it listens at %s", at)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/listeners"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
@@ -109,10 +109,10 @@ func Offered() bool { return kernel.LandlockABI() > 0 }
 func Harden() error { return kernel.Harden() }
 
 // Own keeps commands from connecting to a listener of this program: see [broker.Own].
-func Own(listener net.Addr) (forget func()) { return broker.Own(listener) }
+func Own(listener net.Addr) (forget func()) { return listeners.Own(listener) }
 
 // Owns reports whether a listener of this program has an address: see [broker.Owns].
-func Owns(at netip.AddrPort) bool { return broker.Owns(at) }
+func Owns(at netip.AddrPort) bool { return listeners.Owns(at) }
 
 // SocketsBelow finds the Unix sockets of the machine below places: see [namespaces.SocketsBelow].
 func SocketsBelow(places []string) []string { return namespaces.SocketsBelow(places) }

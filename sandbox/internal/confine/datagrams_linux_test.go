@@ -16,7 +16,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
@@ -58,7 +58,7 @@ func echoDatagrams() error {
 }
 
 func echo(conn *net.UDPConn) {
-	b := make([]byte, broker.MaxUDP)
+	b := make([]byte, datagrams.MaxUDP)
 	for i := 0; ; i++ {
 		var n int
 		var from netip.AddrPort
@@ -120,7 +120,7 @@ func askConnected(at netip.AddrPort, family string) error {
 	if conn.RemoteAddr().String() != at.String() || !local.Addr().IsLoopback() || local.Port() == 0 {
 		return fmt.Errorf("%s is connected to %s, not %s", local, conn.RemoteAddr(), at)
 	}
-	b := make([]byte, broker.MaxUDP)
+	b := make([]byte, datagrams.MaxUDP)
 	for _, text := range []string{"hello", strings.Repeat("x", 60000), "again"} {
 		if _, err := conn.Write([]byte(text)); err != nil {
 			return err
@@ -189,7 +189,7 @@ func askRaw(at netip.AddrPort) error {
 	}
 	_, _, err = unix.Recvfrom(s, b, unix.MSG_DONTWAIT)
 	return errors.Join(wantErrno("nothing is left", err, unix.EAGAIN),
-		wantErrno("too much", unix.Sendto(s, make([]byte, broker.MaxUDP+1), 0, to), unix.EMSGSIZE),
+		wantErrno("too much", unix.Sendto(s, make([]byte, datagrams.MaxUDP+1), 0, to), unix.EMSGSIZE),
 		wantErrno("a second address", unix.Bind(s, &unix.SockaddrInet4{}), unix.EINVAL))
 }
 
@@ -216,7 +216,7 @@ func askMessages(at netip.AddrPort) error {
 		size uint32
 		_    [4]byte
 	}
-	name := broker.InetAddress(unix.AF_INET, at)
+	name := kernel.InetAddress(unix.AF_INET, at)
 	parts := [2][2]string{{"on", "e"}, {"t", "wo"}}
 	var sends [2]one
 	var iovs [2][2]unix.Iovec
@@ -241,7 +241,7 @@ func askMessages(at netip.AddrPort) error {
 		iov.SetLen(len(b))
 		m := one{Msghdr: unix.Msghdr{Name: &from[0], Namelen: 16, Iov: &iov, Iovlen: 1}}
 		n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s), uintptr(unsafe.Pointer(&m)), 1, 0, 0, 0)
-		sender, _ := broker.ParseInet(from[:])
+		sender, _ := kernel.ParseInet(from[:])
 		if e != 0 || n != 1 || sender != at || m.Namelen != 16 {
 			return fmt.Errorf("%d messages from %s: %w", n, sender, e)
 		}
@@ -342,7 +342,9 @@ func TestDatagramsOfTheSession(t *testing.T) {
 				t.Error(r.err, r.out, string(log), r.domain.Refusals())
 			}
 			eventually(t, "the domains end", func() bool { return len(c.Live()) == 0 })
-			eventually(t, "sockets are kept", func() bool { return c.Lookups.None() && countLookups(c.Lookups) == 0 && len(c.Lookups.Ports) == 0 })
+			eventually(t, "sockets are kept", func() bool {
+				return c.Datagrams.None() && holdsNothing(c.Datagrams)
+			})
 		})
 	}
 	t.Run("behind a gate", func(t *testing.T) {
@@ -461,8 +463,8 @@ func swapAddresses(at netip.AddrPort) error {
 		return err
 	}
 	defer own.Close()
-	mine := broker.InetAddress(unix.AF_INET, netip.MustParseAddrPort(own.LocalAddr().String()))
-	theirs, name := broker.InetAddress(unix.AF_INET, at), broker.InetAddress(unix.AF_INET, at)
+	mine := kernel.InetAddress(unix.AF_INET, netip.MustParseAddrPort(own.LocalAddr().String()))
+	theirs, name := kernel.InetAddress(unix.AF_INET, at), kernel.InetAddress(unix.AF_INET, at)
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {

@@ -14,7 +14,8 @@
 //
 //   - threads: the Jail of the tier [Threads], Landlock and a seccomp filter that
 //     commands inherit from the thread that starts them. Start with its Confiner.
-//   - broker: its other half, which answers the system calls that the filter cannot judge.
+//   - broker: its other half, which answers the system calls that the filter cannot judge;
+//     what it has of sockets is in rooms of its own, datagrams and listeners.
 //   - namespaces: the Jail of the tier [Namespaces], in which nothing exists but what
 //     commands may reach. Start with its Isolator.
 //   - gateway: the way out of its network, for what a gate permits.

@@ -66,6 +66,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverVar); dir != "" {
 		beServer(dir)
 	}
+	if role := os.Getenv(passVar); role != "" {
+		bePassing(role)
+	}
 	if dir := os.Getenv(sameIDVar); dir != "" {
 		beSameID(dir)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/listeners"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
@@ -99,7 +100,7 @@ func TestOwnServersAreOutOfReach(t *testing.T) {
 		if len(reached) < 6 {
 			t.Errorf("%s: only %v can be reached: nothing is proven", name, reached)
 		}
-		forgetTCP, forgetUnix := broker.Own(tcp.Addr()), broker.Own(local.Addr())
+		forgetTCP, forgetUnix := listeners.Own(tcp.Addr()), listeners.Own(local.Addr())
 		for _, address := range reached {
 			if reaches(targets[address], address) {
 				t.Errorf("%s: a command connects to %s", name, address)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"golang.org/x/sys/unix"
@@ -39,7 +39,7 @@ func echoUnix() error {
 	}
 	defer conn.Close()
 	go func() {
-		b := make([]byte, broker.MaxUDP)
+		b := make([]byte, datagrams.MaxUDP)
 		for {
 			n, from, err := conn.ReadFromUnix(b)
 			if err != nil {
@@ -371,7 +371,9 @@ func TestUnixDatagramsOfTheSession(t *testing.T) {
 				return
 			}
 			eventually(t, "the domains end", func() bool { return len(c.Live()) == 0 })
-			eventually(t, "sockets are kept", func() bool { return c.Lookups.None() && countLookups(c.Lookups) == 0 && len(c.Lookups.Files) == 0 })
+			eventually(t, "sockets are kept", func() bool {
+				return c.Datagrams.None() && holdsNothing(c.Datagrams)
+			})
 		})
 	}
 }

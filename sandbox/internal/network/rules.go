@@ -37,12 +37,6 @@ func (r Rules) List() []string { return slices.Clone(r.list) }
 // Empty reports whether there are no rules.
 func (r Rules) Empty() bool { return len(r.list) == 0 }
 
-// Ports returns every port that some rule permits by number, in order.
-func (r Rules) Ports() []uint16 { return slices.Clone(r.ports.some) }
-
-// AnyPort reports whether some rule permits every port.
-func (r Rules) AnyPort() bool { return r.ports.all }
-
 // Networks returns what rules permit by address.
 func (r Rules) Networks() []Reach {
 	var all []Reach

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -135,7 +136,11 @@ func (b Bounds) startStopped(fork func(stopped bool) (int, error)) (int, error) 
 
 // release puts a stopped child under b and has it go on, or ends it.
 func (b Bounds) release(pid int) error {
-	if err := b.putFree(pid); err != nil {
+	err := b.putFree(pid)
+	if errors.Is(err, unix.EPERM) { // for that there is this thread, which traces it
+		err = b.put(pid, prlimitBy)
+	}
+	if err != nil {
 		_ = Signal(pid, unix.SIGKILL)
 		_, _ = syscall.Wait4(pid, nil, unix.WALL, nil)
 		return err
@@ -219,12 +224,15 @@ func (r *rescue) end() bool {
 // putFree is put by another thread: one that is confined may not.
 func (b Bounds) putFree(pid int) error {
 	put := make(chan error)
-	go func() { put <- b.put(pid) }()
+	go func() { put <- b.put(pid, unix.Prlimit) }()
 	return <-put
 }
 
+// A limiter sets a limit of a process and tells which it had, as unix.Prlimit does.
+type limiter func(pid, resource int, limit, old *unix.Rlimit) error
+
 // put puts a process under b.
-func (b Bounds) put(pid int) error {
+func (b Bounds) put(pid int, prlimit limiter) error {
 	if b.Expendable {
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(firstToGo), 0) // not a plain user's where the program cannot be read
 	}
@@ -234,12 +242,12 @@ func (b Bounds) put(pid int) error {
 	}
 	for resource, limit := range limits {
 		var has unix.Rlimit
-		if err := unix.Prlimit(pid, resource, nil, &has); err != nil {
-			return fmt.Errorf("prlimit: %w", err)
+		if err := prlimit(pid, resource, nil, &has); err != nil {
+			return fmt.Errorf("setting the limits of the program: %w", err)
 		}
 		limit = lower(limit, has)
-		if err := unix.Prlimit(pid, resource, &limit, nil); err != nil {
-			return fmt.Errorf("prlimit: %w", err)
+		if err := prlimit(pid, resource, &limit, nil); err != nil {
+			return fmt.Errorf("setting the limits of the program: %w", err)
 		}
 	}
 	if b.Group != nil {

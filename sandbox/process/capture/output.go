@@ -86,10 +86,8 @@ func ValidText(b []byte) string {
 		return string(b)
 	}
 	text := make([]byte, 0, len(b)+len(b)/8)
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
+	for _, r := range string(b) {
 		text = utf8.AppendRune(text, r)
-		b = b[n:]
 	}
 	return string(text)
 }

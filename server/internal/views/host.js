@@ -80,8 +80,8 @@ function measure() {
 const sizes = new ResizeObserver(measure);
 
 // Texts: what a reader could not see, or what would change how the rest reads, is shown
-// as a mark.
-const invisible = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]+|(?<![^\0-\x7f])[\u200c\u200d]+/gu;
+// as a mark. So are more marks on a letter than any script has: they cover other lines.
+const invisible = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]+|(?<=\p{M}{6})\p{M}+|(?<![^\0-\x7f])[\u200c\u200d]+/gu;
 const spell = (s) => [...s].map((c) => {
   const n = c.codePointAt(0);
   return n < 32 || n === 127 ? "^" + String.fromCodePoint(n ^ 64) : "[U+" + n.toString(16).toUpperCase().padStart(4, "0") + "]";

@@ -76,7 +76,8 @@ function style(now, codes) {
 const rgb = (c) => (typeof c === "number" ? "var(--c" + c + ")" : "rgb(" + c.join(",") + ")");
 function paint(to, text, now) {
   const span = shown("span", ["bold", "faint", "italic", "under", "back"].filter((n) => now[n]).join(" "), text);
-  if (now.bg !== undefined) {
+  if (now.back) { // both colours are the page's own
+  } else if (now.bg !== undefined) {
     const c = now.bg, light = typeof c === "number" ? c > 7 || [2, 3, 6, 7].includes(c) : 0.3 * c[0] + 0.59 * c[1] + 0.11 * c[2] > 128;
     span.style.background = typeof c === "number" ? "var(--g" + c + ")" : rgb(c);
     span.style.color = light ? "#111" : "#fff";
@@ -87,26 +88,20 @@ const plainStyle = (s) => !Object.values(s).some((v) => v !== undefined && v !==
 
 const longest = 200000, spans = 5000;
 function coloured(to, text) {
-  let cut = "";
-  if (text.length > longest) {
-    cut = "\n\u2026 " + count(text.length - longest, "character") + " of the middle are not shown here \u2026\n";
-    text = text.slice(0, longest / 2) + "\0cut\0" + text.slice(-longest / 2);
-  }
-  let now = {}, at = 0, made = 0;
-  const add = (part) => {
-    const [a, b] = cut ? part.split("\0cut\0") : [part];
-    for (const [p, gap] of [[a, b !== undefined], [b, false]]) {
-      if (p) plainStyle(now) || ++made > spans ? put(to, p) : paint(to, p, now);
-      if (gap) to.append(node("span", "warn", cut));
+  const halves = text.length > longest ? [text.slice(0, longest / 2), text.slice(-longest / 2)] : [text];
+  let now = {}, made = 0;
+  const add = (part) => part && (plainStyle(now) || ++made > spans ? put(to, part) : paint(to, part, now));
+  halves.forEach((half, i) => {
+    if (i) to.append(node("span", "warn", "\n\u2026 " + count(text.length - longest, "character") + " of the middle are not shown here \u2026\n"));
+    let at = 0;
+    for (const m of half.matchAll(sequence)) {
+      add(half.slice(at, m.index));
+      at = m.index + m[0].length;
+      if (m[0][0] === "\r") add("\n");
+      else if (m[1] !== undefined) now = style(now, m[1]);
     }
-  };
-  for (const m of text.matchAll(sequence)) {
-    add(text.slice(at, m.index));
-    at = m.index + m[0].length;
-    if (m[0][0] === "\r") add("\n");
-    else if (m[1] !== undefined) now = style(now, m[1]);
-  }
-  add(text.slice(at));
+    add(half.slice(at));
+  });
   return to;
 }
 

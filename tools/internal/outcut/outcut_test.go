@@ -105,6 +105,12 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
+func TestAppendValid(t *testing.T) {
+	if got := string(AppendValid([]byte("> "), "a\xff\xfeé")); got != "> a\ufffd\ufffdé" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestLine(t *testing.T) {
 	for _, c := range []struct{ name, line, want string }{
 		{"short", "abc", "abc"},

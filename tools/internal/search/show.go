@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
 const (
@@ -189,7 +191,7 @@ func (s *shower) print(number int, sep byte, text []byte) {
 	s.out.WriteByte(sep)
 	s.out.WriteString(strconv.Itoa(number))
 	s.out.WriteByte(sep)
-	s.out.WriteString(validText(text))
+	s.out.Write(outcut.AppendValid(nil, text))
 }
 
 // cutLine returns what is shown of a line whose match begins at col, with a mark

@@ -85,11 +85,3 @@ func isPlain(name string) bool {
 }
 
 func isControl(c byte) bool { return c < 0x20 || c == 0x7f }
-
-// validText returns b with each byte that is not part of valid UTF-8 as U+FFFD.
-func validText(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	return string([]rune(string(b)))
-}

@@ -91,6 +91,10 @@ func (f *findings) mechanism() string {
 	if f.Status.Injected {
 		text += " (sockets are made by the server, because this container forbids to duplicate them)"
 	}
+	if f.Status.Tier == process.Threads && !f.Status.Broker {
+		text += " (commands cannot bind, connect, or change the modes, owners and times of files, because the kernel, " +
+			"or another sandbox around this server, permits no seccomp listener that would judge it)"
+	}
 	return text
 }
 

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,15 +50,7 @@ type Answer struct {
 func Fail(e unix.Errno) Answer { return Answer{err: e} }
 
 // failed is the answer for the result of a call made on the command's behalf.
-func failed(err error) Answer {
-	if e, ok := err.(unix.Errno); ok {
-		return Answer{err: e}
-	}
-	if err != nil {
-		return Answer{err: unix.EIO}
-	}
-	return Answer{}
-}
+func failed(err error) Answer { return Fail(kernel.AsErrno(err)) }
 
 // A Broker answers the system calls of one domain that the filter passes on.
 type Broker struct {
@@ -98,8 +91,8 @@ func notificationSize() uintptr {
 func (b *Broker) Serve() {
 	defer b.file.Close()
 	defer b.kept.close()
-	if ls := b.session.Lookups; ls != nil {
-		defer ls.sweep()
+	if ls := b.session.Datagrams; ls != nil {
+		defer ls.Sweep()
 	}
 	buf := make([]uint64, (b.size+7)/8)
 	for {
@@ -137,6 +130,9 @@ func (b *Broker) receive(buf []uint64) (n notification, ok bool) {
 			if e == 0 {
 				n, ok = *(*notification)(unsafe.Pointer(&buf[0])), true
 				return true
+			}
+			if e != unix.ENOENT && e != unix.ENOMEM && e != unix.EINTR {
+				return true // nothing will ever be heard: who waits is told ENOSYS when this closes
 			}
 			// ENOENT: the asker died. ENOMEM passes. Look again.
 		}

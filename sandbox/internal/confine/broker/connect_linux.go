@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/listeners"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
@@ -27,7 +28,7 @@ func (q *Question) tryConnect() Answer {
 	var a Answer
 	defer func() { release(a.err == 0 || a.err == unix.EINPROGRESS) }()
 	c := q.broker.session
-	switch domain := domainOf(sock); {
+	switch domain := kernel.DomainOf(sock); {
 	case domain == unix.AF_UNIX && family == unix.AF_UNIX:
 		a = q.connectUnix(sock, raw)
 	case domain == unix.AF_NETLINK:
@@ -58,7 +59,7 @@ func (q *Question) connectNetlink(sock int, raw []byte) Answer {
 
 // connectLoopback connects to a server that the session itself runs.
 func (q *Question) connectLoopback(sock int, raw []byte) Answer {
-	to, ok := ParseInet(raw)
+	to, ok := kernel.ParseInet(raw)
 	if !ok {
 		return Fail(unix.EINVAL)
 	}
@@ -66,7 +67,7 @@ func (q *Question) connectLoopback(sock int, raw []byte) Answer {
 	if !ip.IsLoopback() && !ip.IsUnspecified() {
 		return q.refuse(unix.ENETUNREACH, "connect to "+netip.AddrPortFrom(ip, to.Port()).String(), hints.PermitNetworkFlag)
 	}
-	at, ours, others := q.broker.session.ports.find(to.Port(), ip, domainOf(sock))
+	at, ours, others := q.broker.session.ports.Find(to.Port(), ip, kernel.DomainOf(sock))
 	if others {
 		permit := hints.PermitNetworkFlag
 		if q.broker.session.gate != nil {
@@ -86,8 +87,8 @@ func (q *Question) connectLoopback(sock int, raw []byte) Answer {
 // connectAnywhere connects where the network is open: anywhere but to the server
 // itself, on which a command could open a session that outlives its own.
 func (q *Question) connectAnywhere(sock int, raw []byte) Answer {
-	if servers.at(raw) {
-		to, _ := ParseInet(raw)
+	if listeners.OwnsAddress(raw) {
+		to, _ := kernel.ParseInet(raw)
 		return q.refuse(unix.EACCES, "connect to "+to.String()+", where the server that runs the commands listens", "")
 	}
 	return failed(q.rawConnect(sock, raw))

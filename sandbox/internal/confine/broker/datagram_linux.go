@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
@@ -14,24 +15,24 @@ import (
 
 // connectLookup connects a datagram socket: to a server of names, whichever, as this one
 // answers, or to another socket of the session.
-func (q *Question) connectLookup(l *lookup) Answer {
+func (q *Question) connectLookup(l *datagrams.Socket) Answer {
 	raw, family, e := q.address()
 	switch {
 	case e != 0:
 		return Fail(e)
-	case l.stream:
+	case l.Stream:
 		return Fail(unix.EISCONN)
-	case l.domain == unix.AF_UNIX:
+	case l.Domain == unix.AF_UNIX:
 		return q.connectUnixDatagram(l, raw)
 	case family == unix.AF_UNSPEC:
-		l.connect(nil, netip.AddrPort{}, q.rest)
+		l.Connect(nil, netip.AddrPort{}, q.rest)
 		return Answer{}
 	}
 	to, where, e := q.targetOf(l, raw)
 	switch {
 	case e != 0:
 		return Fail(e)
-	case where == nowhere || where == atNames && l.of.gate == nil:
+	case where == nowhere || where == atNames && !l.Of.Answers():
 		q.tell(to, false)
 		return Fail(unix.ENETUNREACH)
 	}
@@ -39,9 +40,9 @@ func (q *Question) connectLookup(l *lookup) Answer {
 		return Fail(e)
 	}
 	if where == atNames {
-		l.connect(raw, netip.AddrPort{}, q.rest)
+		l.Connect(raw, netip.AddrPort{}, q.rest)
 	} else {
-		l.connect(nil, to, q.rest)
+		l.Connect(nil, to, q.rest)
 	}
 	return Answer{}
 }
@@ -56,20 +57,20 @@ const (
 )
 
 // targetOf judges where the asker would send.
-func (q *Question) targetOf(l *lookup, raw []byte) (to netip.AddrPort, where whereabouts, e unix.Errno) {
-	to, ok := ParseInet(raw)
-	if !ok || to.Addr().Is6() && l.domain == unix.AF_INET {
+func (q *Question) targetOf(l *datagrams.Socket, raw []byte) (to netip.AddrPort, where whereabouts, e unix.Errno) {
+	to, ok := kernel.ParseInet(raw)
+	if !ok || to.Addr().Is6() && l.Domain == unix.AF_INET {
 		return to, nowhere, unix.EAFNOSUPPORT
 	}
 	ip := to.Addr().Unmap()
 	if ip.IsUnspecified() {
-		ip = loopbackLike(ip)
+		ip = datagrams.LoopbackLike(ip)
 	}
 	to = netip.AddrPortFrom(ip, to.Port())
 	switch loopback := ip.IsLoopback(); {
 	case to.Port() == 0:
 		return to, nowhere, unix.EINVAL
-	case to.Port() == kernel.NamePort && (!loopback || l.of.at(to) == nil):
+	case to.Port() == kernel.NamePort && (!loopback || l.Of.At(to) == nil):
 		return to, atNames, 0
 	case loopback:
 		return to, inside, 0
@@ -94,19 +95,19 @@ func (q *Question) tell(to netip.AddrPort, sends bool) {
 }
 
 // bindLookup binds to an address of loopback, or any of those, of the session's own.
-func (q *Question) bindLookup(l *lookup) Answer {
+func (q *Question) bindLookup(l *datagrams.Socket) Answer {
 	raw, family, e := q.address()
 	if e != 0 {
 		return Fail(e)
 	}
-	if l.domain == unix.AF_UNIX {
+	if l.Domain == unix.AF_UNIX {
 		return q.bindUnixDatagram(l, raw)
 	}
-	to, ok := ParseInet(raw)
-	if !ok || l.stream {
+	to, ok := kernel.ParseInet(raw)
+	if !ok || l.Stream {
 		return Fail(unix.EINVAL)
 	}
-	if family != l.domain {
+	if family != l.Domain {
 		return Fail(unix.EAFNOSUPPORT)
 	}
 	ip := to.Addr().Unmap()
@@ -116,24 +117,24 @@ func (q *Question) bindLookup(l *lookup) Answer {
 	case to.Port() != 0 && int(to.Port()) < unprivilegedPort():
 		return Fail(unix.EACCES)
 	}
-	e = l.of.bind(l, netip.AddrPortFrom(ip, to.Port()))
+	e = l.Of.Bind(l, netip.AddrPortFrom(ip, to.Port()))
 	if e == unix.EADDRINUSE { // by one that nobody has any more
-		l.of.sweep()
-		for until := time.Now().Add(time.Second); e == unix.EADDRINUSE && time.Now().Before(until) && l.of.leaving(to.Port()); {
+		l.Of.Sweep()
+		for until := time.Now().Add(time.Second); e == unix.EADDRINUSE && time.Now().Before(until) && l.Of.Leaving(to.Port()); {
 			q.rest(func() { time.Sleep(time.Millisecond) })
-			e = l.of.bind(l, netip.AddrPortFrom(ip, to.Port()))
+			e = l.Of.Bind(l, netip.AddrPortFrom(ip, to.Port()))
 		}
 	}
 	return Fail(e)
 }
 
 // bindAny gives a socket a port that has none.
-func (q *Question) bindAny(l *lookup) unix.Errno {
+func (q *Question) bindAny(l *datagrams.Socket) unix.Errno {
 	any := netip.IPv4Unspecified()
-	if l.domain == unix.AF_INET6 {
+	if l.Domain == unix.AF_INET6 {
 		any = netip.IPv6Unspecified()
 	}
-	if e := l.of.bind(l, netip.AddrPortFrom(any, 0)); e != unix.EINVAL { // it has one
+	if e := l.Of.Bind(l, netip.AddrPortFrom(any, 0)); e != unix.EINVAL { // it has one
 		return e
 	}
 	return 0
@@ -141,20 +142,20 @@ func (q *Question) bindAny(l *lookup) unix.Errno {
 
 // send sends for the asker, from our own copy of what it has and of the address; without
 // one, to whom the socket is connected.
-func (q *Question) send(l *lookup, data, raw []byte, flags int) unix.Errno {
-	if len(data) > MaxUDP {
+func (q *Question) send(l *datagrams.Socket, data, raw []byte, flags int) unix.Errno {
+	if len(data) > datagrams.MaxUDP {
 		return unix.EMSGSIZE
 	}
-	if l.domain == unix.AF_UNIX {
+	if l.Domain == unix.AF_UNIX {
 		return q.sendUnixDatagram(l, data, raw, flags)
 	}
 	if raw == nil {
-		if raw = l.asked(); raw == nil {
-			peer := l.connected()
+		if raw = l.Asked(); raw == nil {
+			peer := l.Connected()
 			if !peer.IsValid() {
 				return unix.EDESTADDRREQ
 			}
-			l.forward(peer, data)
+			l.Forward(peer, data)
 			return 0
 		}
 	}
@@ -162,7 +163,7 @@ func (q *Question) send(l *lookup, data, raw []byte, flags int) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	if where == nowhere || where == atNames && l.of.gate == nil {
+	if where == nowhere || where == atNames && !l.Of.Answers() {
 		q.tell(to, true)
 	}
 	if where == nowhere {
@@ -172,23 +173,17 @@ func (q *Question) send(l *lookup, data, raw []byte, flags int) unix.Errno {
 		return e
 	}
 	if where == inside {
-		l.forward(to, data)
+		l.Forward(to, data)
 		return 0
 	}
-	q.rest(func() {
-		select {
-		case l.of.busy <- struct{}{}:
-			l.answerLater(data, raw)
-		case <-time.After(time.Second): // as a server of names that is overloaded
-		}
-	})
+	q.rest(func() { l.Ask(data, raw) })
 	return 0
 }
 
 // sendTo comes here with an address.
 func (q *Question) sendTo() Answer {
 	l := q.lookupOf(q.Arg(0))
-	if l == nil || l.stream {
+	if l == nil || l.Stream {
 		return Answer{Run: true}
 	}
 	raw, family, e := q.addressAt(q.args[4], q.Arg(5))
@@ -209,7 +204,7 @@ func (q *Question) sendTo() Answer {
 // are out of the filter's sight.
 func (q *Question) sendMessage() Answer {
 	l := q.lookupOf(q.Arg(0))
-	if l == nil || l.stream {
+	if l == nil || l.Stream {
 		return Answer{Run: true}
 	}
 	n, e := q.sendEnvelope(l, q.args[1], q.Arg(2))
@@ -218,7 +213,7 @@ func (q *Question) sendMessage() Answer {
 
 func (q *Question) sendMessages() Answer {
 	l := q.lookupOf(q.Arg(0))
-	if l == nil || l.stream {
+	if l == nil || l.Stream {
 		return Answer{Run: true}
 	}
 	var sent uint64
@@ -238,12 +233,12 @@ func (q *Question) sendMessages() Answer {
 	return Answer{val: int64(sent)}
 }
 
-func (q *Question) sendEnvelope(l *lookup, at uint64, flags int) (n int, e unix.Errno) {
+func (q *Question) sendEnvelope(l *datagrams.Socket, at uint64, flags int) (n int, e unix.Errno) {
 	env, e := q.envelopeAt(at)
 	if e != 0 {
 		return 0, e
 	}
-	if l.domain == unix.AF_UNIX && env.control > 0 {
+	if l.Domain == unix.AF_UNIX && env.control > 0 {
 		return 0, q.refuse(unix.EOPNOTSUPP, "pass descriptors or credentials by a Unix datagram socket", hints.PermitNamespacesFlag).err
 	}
 	var raw []byte
@@ -262,7 +257,7 @@ func (q *Question) sendEnvelope(l *lookup, at uint64, flags int) (n int, e unix.
 // receiveFrom comes here with room for an address.
 func (q *Question) receiveFrom() Answer {
 	l := q.lookupOf(q.Arg(0))
-	if l == nil || l.stream {
+	if l == nil || l.Stream {
 		return Answer{Run: true}
 	}
 	var room [4]byte
@@ -280,7 +275,7 @@ func (q *Question) receiveFrom() Answer {
 // receiveMessage and receiveMessages are receiveFrom for recvmsg(2) and recvmmsg(2).
 func (q *Question) receiveMessage() Answer {
 	l := q.lookupOf(q.Arg(0))
-	if l == nil || l.stream {
+	if l == nil || l.Stream {
 		return Answer{Run: true}
 	}
 	env, got, e := q.receiveEnvelope(l, q.args[1], q.Arg(2), true)
@@ -292,7 +287,7 @@ func (q *Question) receiveMessage() Answer {
 
 func (q *Question) receiveMessages() Answer {
 	l := q.lookupOf(q.Arg(0))
-	if l == nil || l.stream {
+	if l == nil || l.Stream {
 		return Answer{Run: true}
 	}
 	var count uint64
@@ -312,7 +307,7 @@ func (q *Question) receiveMessages() Answer {
 	return Answer{val: int64(count)}
 }
 
-func (q *Question) receiveEnvelope(l *lookup, at uint64, flags int, wait bool) (env envelope, got received, e unix.Errno) {
+func (q *Question) receiveEnvelope(l *datagrams.Socket, at uint64, flags int, wait bool) (env envelope, got received, e unix.Errno) {
 	if env, e = q.envelopeAt(at); e == 0 {
 		got, e = q.receive(l, env, flags, wait)
 	}
@@ -355,11 +350,11 @@ func (r received) patches(env envelope) []patch {
 }
 
 // receive receives for the asker, which waits as long as its socket says.
-func (q *Question) receive(l *lookup, env envelope, flags int, wait bool) (got received, e unix.Errno) {
+func (q *Question) receive(l *datagrams.Socket, env envelope, flags int, wait bool) (got received, e unix.Errno) {
 	if flags&unix.MSG_ERRQUEUE != 0 {
 		return got, unix.EAGAIN // nothing tells of errors
 	}
-	buf := make([]byte, min(env.size(), MaxUDP))
+	buf := make([]byte, min(env.size(), datagrams.MaxUDP))
 	for began := time.Now(); ; {
 		left, e := q.receiveNow(l, buf, flags, &got)
 		if e != unix.EAGAIN || !wait {
@@ -368,7 +363,7 @@ func (q *Question) receive(l *lookup, env envelope, flags int, wait bool) (got r
 		if left -= time.Since(began); left <= 0 {
 			return got, e
 		}
-		if e := q.awaitDatagram(l.arrived, left); e != 0 {
+		if e := q.awaitDatagram(l.Arrived, left); e != 0 {
 			return got, e
 		}
 	}
@@ -376,18 +371,18 @@ func (q *Question) receive(l *lookup, env envelope, flags int, wait bool) (got r
 
 // receiveNow receives what is there. Where nothing is, it says how long the asker would
 // wait in all.
-func (q *Question) receiveNow(l *lookup, buf []byte, flags int, got *received) (limit time.Duration, e unix.Errno) {
+func (q *Question) receiveNow(l *datagrams.Socket, buf []byte, flags int, got *received) (limit time.Duration, e unix.Errno) {
 	end, e := q.endOf(l)
 	if e != 0 {
 		return 0, e
 	}
 	defer unix.Close(end)
-	size, from, err := l.receive(end, buf, flags)
+	size, from, err := l.Receive(end, buf, flags)
 	if err == nil {
 		*got = received{size: size, data: buf[:min(size, len(buf))], from: from}
 		return 0, 0
 	}
-	return waitsFor(end, flags, unix.SO_RCVTIMEO), failed(err).err
+	return waitsFor(end, flags, unix.SO_RCVTIMEO), kernel.AsErrno(err)
 }
 
 // awaitDatagram waits a moment for one, or for room for one, without a descriptor.
@@ -416,26 +411,17 @@ func (q *Question) awaitDatagram(arrived <-chan struct{}, left time.Duration) un
 const WaitingReceives = 48
 
 // endOf duplicates the asker's end of a datagram socket.
-func (q *Question) endOf(l *lookup) (end int, e unix.Errno) {
+func (q *Question) endOf(l *datagrams.Socket) (end int, e unix.Errno) {
 	if q.broker.session.Kernel.GetFD {
 		if end, e = q.duplicate(q.Arg(0)); e != 0 {
 			return -1, e
 		}
 		var st unix.Stat_t
-		if unix.Fstat(end, &st) != nil || st.Ino != l.ino { // another by now
+		if unix.Fstat(end, &st) != nil || st.Ino != l.Ino { // another by now
 			unix.Close(end)
 			return -1, unix.EBADF
 		}
 		return end, 0
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.end < 0 {
-		return -1, unix.EBADF
-	}
-	end, err := unix.FcntlInt(uintptr(l.end), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return -1, unix.EMFILE
-	}
-	return end, 0
+	return l.Duplicate()
 }

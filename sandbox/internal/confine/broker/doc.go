@@ -12,8 +12,9 @@
 //
 // A UDP socket names its target in every send, out of the broker's sight, so commands get
 // none, unless the network is open: what they get for it is one end of a pair of Unix
-// sockets, by which all that they send comes to the server ([Lookups]). It answers
-// questions for names, and delivers what is for other sockets of the session
-// (datagrams_linux.go); the rest goes nowhere. What a command receives with its sender's
-// address, the broker receives for it (datagram_linux.go).
+// sockets, by which all that they send comes to the server. It answers questions for names,
+// and delivers what is for other sockets of the session (package datagrams); the rest goes
+// nowhere. What a command receives with its sender's address, the broker receives for it
+// (datagram_linux.go). Where a TCP or a Unix socket may connect depends on who listens there
+// (package listeners).
 package broker

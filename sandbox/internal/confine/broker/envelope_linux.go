@@ -5,6 +5,7 @@ package broker
 import (
 	"encoding/binary"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,14 +61,14 @@ func (q *Question) envelopeAt(at uint64) (e envelope, errno unix.Errno) {
 // size is what fits, as far as it matters for a datagram.
 func (e envelope) size() (n int) {
 	for _, s := range e.data {
-		n += int(min(s.size, MaxUDP+1))
+		n += int(min(s.size, datagrams.MaxUDP+1))
 	}
 	return n
 }
 
 // gather copies what the asker sends.
 func (q *Question) gather(e envelope) ([]byte, unix.Errno) {
-	if e.size() > MaxUDP {
+	if e.size() > datagrams.MaxUDP {
 		return nil, unix.EMSGSIZE
 	}
 	var all []byte

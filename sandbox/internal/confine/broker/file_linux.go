@@ -128,7 +128,11 @@ func (q *Question) openPath(dirfd int, path string, follow bool) (int, error) {
 	if !follow {
 		how.Flags |= unix.O_NOFOLLOW
 	}
-	return unix.Openat2(start, path, &how)
+	fd, err := unix.Openat2(start, path, &how)
+	if err == unix.ENOSYS {
+		return openStepwise(start, path, follow)
+	}
+	return fd, err
 }
 
 // descriptorPath recognises the names under /proc and /dev by which a process

@@ -4,9 +4,9 @@ package broker
 
 import (
 	"fmt"
-	"os"
 	"sync"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -68,13 +68,12 @@ func (k *keptSockets) full() bool {
 
 // find duplicates our copy of the asker's socket.
 func (k *keptSockets) find(q *Question, fd int) (sock int, release func(bool), e unix.Errno) {
-	link, err := os.Readlink(q.inProc("fd/%d", fd))
-	if err != nil || !q.valid() {
-		return -1, nil, unix.EBADF
+	ino, e := kernel.SocketInode(q.inProc("fd/%d", fd))
+	if !q.valid() {
+		e = unix.EBADF
 	}
-	var ino uint64
-	if _, err := fmt.Sscanf(link, "socket:[%d]", &ino); err != nil {
-		return -1, nil, unix.ENOTSOCK
+	if e != 0 {
+		return -1, nil, e
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,7 +81,7 @@ func (k *keptSockets) find(q *Question, fd int) (sock int, release func(bool), e
 	if !ok {
 		return -1, nil, unix.EACCES
 	}
-	sock, err = unix.FcntlInt(uintptr(own.fd), unix.F_DUPFD_CLOEXEC, 0)
+	sock, err := unix.FcntlInt(uintptr(own.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return -1, nil, unix.EMFILE
 	}
@@ -110,8 +109,7 @@ func (k *keptSockets) sweep() bool {
 	defer k.mu.Unlock()
 	before := len(k.byIno)
 	for ino, s := range k.byIno {
-		link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", s.tid, s.num))
-		if err != nil || link != fmt.Sprintf("socket:[%d]", ino) {
+		if now, e := kernel.SocketInode(fmt.Sprintf("/proc/%d/fd/%d", s.tid, s.num)); e != 0 || now != ino {
 			unix.Close(s.fd)
 			delete(k.byIno, ino)
 		}

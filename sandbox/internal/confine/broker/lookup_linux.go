@@ -4,10 +4,10 @@ package broker
 
 import (
 	"encoding/binary"
-	"fmt"
-	"os"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,23 +16,19 @@ import (
 // one end of a pair of Unix sockets that keep messages apart: the kernel ignores the
 // addresses of what is sent by these, and the server reads it all. Questions for names it
 // answers, what is for other sockets of the session it delivers, and the rest goes nowhere.
-// See datagrams_linux.go for the delivery.
+// See package datagrams.
 
 // lookupOf returns what a descriptor of the asker is a socket for names of, or nil.
-func (q *Question) lookupOf(fd int) *lookup {
-	ls := q.broker.session.Lookups
+func (q *Question) lookupOf(fd int) *datagrams.Socket {
+	ls := q.broker.session.Datagrams
 	if ls == nil || ls.None() {
 		return nil
 	}
-	link, err := os.Readlink(q.inProc("fd/%d", fd))
-	if err != nil || !q.valid() {
+	ino, e := kernel.SocketInode(q.inProc("fd/%d", fd))
+	if e != 0 || !q.valid() {
 		return nil
 	}
-	var ino uint64
-	if _, err := fmt.Sscanf(link, "socket:[%d]", &ino); err != nil {
-		return nil
-	}
-	return ls.find(ino)
+	return ls.Find(ino)
 }
 
 // openLookup makes a socket for names; of the flags some are the descriptor's.
@@ -42,34 +38,30 @@ func (q *Question) openLookup(domain, flags int) Answer {
 		return Fail(e)
 	}
 	defer unix.Close(theirs)
-	defer l.given.Store(true)
+	defer l.HandOut()
 	_ = unix.SetNonblock(theirs, flags&unix.SOCK_NONBLOCK != 0)
 	if !q.broker.session.Kernel.GetFD {
-		l.keep(theirs)
+		l.Keep(theirs)
 	}
 	return q.give(theirs, flags&unix.SOCK_CLOEXEC)
 }
 
 // lookupEnd makes the end that the asker gets, when a few more have been closed
 // where there are too many.
-func (q *Question) lookupEnd(kind, domain int, server []byte) (theirs int, l *lookup, e unix.Errno) {
-	ls := q.broker.session.Lookups
-	had := ls.take()
+func (q *Question) lookupEnd(kind, domain int, server []byte) (theirs int, l *datagrams.Socket, e unix.Errno) {
+	ls := q.broker.session.Datagrams
+	had := ls.Take()
 	if !had {
-		ls.sweep()
-		q.rest(func() {
-			for until := time.Now().Add(time.Second); !had && ls.ctx.Err() == nil && time.Now().Before(until); had = ls.take() {
-				time.Sleep(10 * time.Millisecond)
-			}
-		})
+		ls.Sweep()
+		q.rest(func() { had = ls.TakeWithin(time.Second) })
 	}
 	if !had {
 		return -1, nil, unix.EMFILE
 	}
-	theirs, l, err := ls.open(kind, domain, server)
+	theirs, l, err := ls.Open(kind, domain, server)
 	if err != nil {
-		ls.give()
-		return -1, nil, failed(err).err
+		ls.Give()
+		return -1, nil, kernel.AsErrno(err)
 	}
 	return theirs, l, 0
 }
@@ -78,30 +70,21 @@ func (q *Question) lookupEnd(kind, domain int, server []byte) (theirs int, l *lo
 // programs that know only those stop at another family.
 func (q *Question) ownName() Answer {
 	if l := q.lookupOf(q.Arg(0)); l != nil {
-		return q.named(l.ownAddress())
+		return q.named(l.OwnAddress())
 	}
 	q.bindAtLast()
 	return Answer{Run: true}
 }
 
-// ownAddress is name as the command's kind of socket has it.
-func (l *lookup) ownAddress() []byte {
-	if l.domain == unix.AF_UNIX {
-		own, _ := l.unixNames()
-		return own
-	}
-	return InetAddress(l.domain, l.name())
-}
-
 func (q *Question) peerName() Answer {
 	if l := q.lookupOf(q.Arg(0)); l != nil {
-		if _, peer := l.unixNames(); peer != nil {
+		if _, peer := l.UnixNames(); peer != nil {
 			return q.named(peer)
 		}
-		if peer := l.connected(); peer.IsValid() {
-			return q.named(InetAddress(l.domain, peer))
+		if peer := l.Connected(); peer.IsValid() {
+			return q.named(kernel.InetAddress(l.Domain, peer))
 		}
-		server := l.asked()
+		server := l.Asked()
 		if server == nil {
 			return Fail(unix.ENOTCONN)
 		}

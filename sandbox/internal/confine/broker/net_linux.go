@@ -105,7 +105,7 @@ func (q *Question) bind() Answer {
 		return Fail(e)
 	}
 	defer release(false)
-	switch domain := domainOf(sock); {
+	switch domain := kernel.DomainOf(sock); {
 	case domain == unix.AF_UNIX:
 		return q.bindUnix(sock, raw)
 	case q.broker.session.Policy.Network:
@@ -127,7 +127,7 @@ func (q *Question) permitNetwork() string {
 
 // bindLoopback binds to loopback addresses; all addresses means all of those.
 func (q *Question) bindLoopback(sock int, raw []byte) Answer {
-	to, ok := ParseInet(raw)
+	to, ok := kernel.ParseInet(raw)
 	if !ok {
 		return Fail(unix.EINVAL)
 	}
@@ -144,11 +144,11 @@ func (q *Question) bindLoopback(sock int, raw []byte) Answer {
 	if !ip.Unmap().IsLoopback() {
 		return q.refuse(unix.EACCES, "listen on "+to.String(), q.permitNetwork())
 	}
-	if q.broker.session.ports.isTaken(to.Port()) {
+	if q.broker.session.ports.IsTaken(to.Port()) {
 		return q.refuseTaken(to.Port())
 	}
 	defer q.broker.session.Sockets.lock(sock)()
-	err := q.bindAgain(sock, InetAddress(domainOf(sock), netip.AddrPortFrom(ip, to.Port())))
+	err := q.bindAgain(sock, kernel.InetAddress(kernel.DomainOf(sock), netip.AddrPortFrom(ip, to.Port())))
 	if err == nil {
 		err = markBound(sock)
 	}
@@ -159,11 +159,11 @@ func (q *Question) bindLoopback(sock int, raw []byte) Answer {
 // it may be one that connects outward, which from loopback it could not. It is bound
 // when it listens, or when somebody asks for its port.
 func (q *Question) bindNowhere(sock int, to netip.AddrPort) Answer {
-	if to.Addr().Is4() != (domainOf(sock) == unix.AF_INET) {
+	if to.Addr().Is4() != (kernel.DomainOf(sock) == unix.AF_INET) {
 		return Fail(unix.EINVAL)
 	}
 	defer q.broker.session.Sockets.lock(sock)()
-	if at, ok := LocalAddress(sock); !ok || at.Port() != 0 || isBound(sock) {
+	if at, ok := kernel.LocalAddress(sock); !ok || at.Port() != 0 || isBound(sock) {
 		return Fail(unix.EINVAL)
 	}
 	q.broker.session.nowhere.Store(true)
@@ -181,12 +181,12 @@ func (q *Question) bindAtLast() {
 		return
 	}
 	defer release(false)
-	if domain := domainOf(sock); domain != unix.AF_INET && domain != unix.AF_INET6 {
+	if domain := kernel.DomainOf(sock); domain != unix.AF_INET && domain != unix.AF_INET6 {
 		return
 	}
 	defer c.Sockets.lock(sock)()
-	if at, ok := LocalAddress(sock); ok && at.Port() == 0 && isBound(sock) {
-		_ = rawBind(sock, InetAddress(domainOf(sock), netip.AddrPortFrom(loopbackFor(sock), 0)))
+	if at, ok := kernel.LocalAddress(sock); ok && at.Port() == 0 && isBound(sock) {
+		_ = kernel.Bind(sock, kernel.InetAddress(kernel.DomainOf(sock), netip.AddrPortFrom(loopbackFor(sock), 0)))
 	}
 }
 
@@ -221,17 +221,17 @@ func (s *socketLocks) lock(sock int) func() {
 // bindAgain binds, and once more when the address was held by a socket that
 // only the broker still had.
 func (q *Question) bindAgain(sock int, raw []byte) error {
-	err := rawBind(sock, raw)
+	err := kernel.Bind(sock, raw)
 	if err == unix.EADDRINUSE && q.broker.kept.sweep() {
-		err = rawBind(sock, raw)
+		err = kernel.Bind(sock, raw)
 	}
 	// Or by a listening socket that the broker holds for connects to it.
 	for range 20 {
-		if err != unix.EADDRINUSE || q.broker.session.held.Load() == 0 {
+		if err != unix.EADDRINUSE || !q.broker.session.ports.AreHeld() {
 			break
 		}
 		q.rest(func() { time.Sleep(lookAgain) })
-		err = rawBind(sock, raw)
+		err = kernel.Bind(sock, raw)
 	}
 	return err
 }
@@ -240,7 +240,7 @@ func (q *Question) bindAgain(sock int, raw []byte) error {
 // socket that takes IPv4 too is bound to IPv4's loopback, where both can be had.
 func loopbackFor(sock int) netip.Addr {
 	v4 := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if domainOf(sock) == unix.AF_INET {
+	if kernel.DomainOf(sock) == unix.AF_INET {
 		return v4
 	}
 	if only, err := unix.GetsockoptInt(sock, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY); err == nil && only == 0 {
@@ -271,11 +271,10 @@ func (q *Question) listen() Answer {
 	done := false
 	defer func() { release(done) }()
 	c := q.broker.session
-	domain := domainOf(sock)
+	domain := kernel.DomainOf(sock)
 	inet := domain == unix.AF_INET || domain == unix.AF_INET6
 	if inet && !c.Policy.Network {
-		c.ports.turn.Lock()
-		defer c.ports.turn.Unlock()
+		defer c.ports.InTurn()()
 		if a := q.listenLoopback(sock, domain); a.err != 0 {
 			return a
 		}
@@ -284,9 +283,9 @@ func (q *Question) listen() Answer {
 	}
 	done = true
 	if inet {
-		c.ports.add(sock)
+		c.ports.Add(sock)
 	} else {
-		c.names.add(sock)
+		c.names.Add(sock)
 	}
 	return Answer{}
 }
@@ -295,16 +294,16 @@ func (q *Question) listen() Answer {
 // Any other has an address that it could lose, and would then listen everywhere.
 func (q *Question) listenLoopback(sock, domain int) Answer {
 	defer q.broker.session.Sockets.lock(sock)()
-	at, ok := LocalAddress(sock)
+	at, ok := kernel.LocalAddress(sock)
 	if ok && at.Port() == 0 {
-		err := rawBind(sock, InetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))
+		err := kernel.Bind(sock, kernel.InetAddress(domain, netip.AddrPortFrom(loopbackFor(sock), 0)))
 		if err == nil {
 			err = markBound(sock)
 		}
 		if err != nil {
 			return failed(err)
 		}
-		at, ok = LocalAddress(sock)
+		at, ok = kernel.LocalAddress(sock)
 	}
 	if !ok || !isBound(sock) {
 		return Fail(unix.EINVAL)
@@ -312,23 +311,8 @@ func (q *Question) listenLoopback(sock, domain int) Answer {
 	if !at.Addr().Unmap().IsLoopback() {
 		return q.refuse(unix.EACCES, "listen on "+at.String(), q.permitNetwork())
 	}
-	if q.broker.session.ports.taken(at.Port()) {
+	if q.broker.session.ports.Taken(at.Port()) {
 		return q.refuseTaken(at.Port())
 	}
 	return failed(unix.Listen(sock, q.Arg(1)))
-}
-
-func rawBind(sock int, raw []byte) error { return kernel.SockaddrCall(unix.SYS_BIND, sock, raw) }
-
-func domainOf(sock int) int { return socketOption(sock, unix.SO_DOMAIN) }
-
-func socketType(sock int) int { return socketOption(sock, unix.SO_TYPE) }
-
-// socketOption returns -1 for what cannot be had.
-func socketOption(sock, name int) int {
-	v, err := unix.GetsockoptInt(sock, unix.SOL_SOCKET, name)
-	if err != nil {
-		return -1
-	}
-	return v
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/listeners"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 )
@@ -28,29 +29,29 @@ type Gate interface {
 // own servers.
 func (q *Question) connectOutward(sock int, raw []byte) Answer {
 	c := q.broker.session
-	to, ok := ParseInet(raw)
+	to, ok := kernel.ParseInet(raw)
 	if !ok {
 		return Fail(unix.EINVAL)
 	}
-	domain := domainOf(sock)
+	domain := kernel.DomainOf(sock)
 	if is4 := to.Addr().Is4(); is4 != (domain == unix.AF_INET) {
 		return Fail(unix.EAFNOSUPPORT)
 	}
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	inside := to.Addr().IsLoopback() || to.Addr().IsUnspecified()
 	if to.Port() == kernel.NamePort {
-		if _, ours, _ := c.ports.find(kernel.NamePort, to.Addr(), domain); !inside || !ours {
+		if _, ours, _ := c.ports.Find(kernel.NamePort, to.Addr(), domain); !inside || !ours {
 			return q.connectNames(sock, raw)
 		}
 	}
 	if inside {
 		return q.connectLoopback(sock, raw)
 	}
-	if socketType(sock) != unix.SOCK_STREAM || socketOption(sock, unix.SO_PROTOCOL) != unix.IPPROTO_TCP || steered(sock) {
+	if kernel.SocketType(sock) != unix.SOCK_STREAM || kernel.SocketOption(sock, unix.SO_PROTOCOL) != unix.IPPROTO_TCP || steered(sock) {
 		return q.refuse(unix.EACCES, "connect by a socket that does not send to the address it is given", "")
 	}
-	raw = InetAddress(domain, to) // without what else was in it
-	if servers.at(raw) {
+	raw = kernel.InetAddress(domain, to) // without what else was in it
+	if listeners.OwnsAddress(raw) {
 		return q.refuse(unix.EACCES, "connect to "+to.String()+", where the server that runs the commands listens", "")
 	}
 	// What began before is asked about again, and not a connection more.
@@ -64,9 +65,9 @@ func (q *Question) connectOutward(sock int, raw []byte) Answer {
 // connectNames gives the asker, in the place of a TCP socket that it connects to a
 // server of names, one end of a connection to this one.
 func (q *Question) connectNames(sock int, raw []byte) Answer {
-	switch tcpState(sock) {
-	case stateClose:
-	case stateSynSent:
+	switch listeners.TCPState(sock) {
+	case listeners.StateClose:
+	case listeners.StateSynSent:
 		return Fail(unix.EALREADY)
 	default:
 		return Fail(unix.EISCONN)
@@ -75,7 +76,7 @@ func (q *Question) connectNames(sock int, raw []byte) Answer {
 	if !ok {
 		return Fail(unix.EBADF)
 	}
-	theirs, _, e := q.lookupEnd(unix.SOCK_STREAM, domainOf(sock), raw)
+	theirs, _, e := q.lookupEnd(unix.SOCK_STREAM, kernel.DomainOf(sock), raw)
 	if e != 0 {
 		return Fail(e)
 	}
@@ -90,9 +91,6 @@ func (q *Question) connectNames(sock int, raw []byte) Answer {
 	_, e = q.broker.controlValue(ioctlAddFD, unsafe.Pointer(&a))
 	return Fail(e)
 }
-
-// stateClose is that of a TCP socket which is neither connected nor listens.
-const stateClose = 7
 
 // flagsOf reads the flags of a descriptor of the asker and of what it refers to.
 func (q *Question) flagsOf(fd int) (flags int, ok bool) {

@@ -5,13 +5,9 @@ package broker
 import (
 	"bytes"
 	"encoding/binary"
-	"maps"
 	"os"
-	"strconv"
-	"strings"
-	"sync"
-	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/listeners"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +19,7 @@ func (q *Question) bindUnix(sock int, raw []byte) Answer {
 	if len(raw) > 2 && raw[2] != 0 {
 		return Answer{Run: true}
 	}
-	return failed(rawBind(sock, raw)) // abstract
+	return failed(kernel.Bind(sock, raw)) // abstract
 }
 
 // connectUnix connects to sockets below writable roots, and to abstract ones on
@@ -35,8 +31,8 @@ func (q *Question) connectUnix(sock int, raw []byte) Answer {
 		return Fail(unix.EINVAL)
 	}
 	if name[0] == 0 {
-		who := abstractName{socketType(sock), string(name)}
-		q.still = func() bool { return c.names.has(who) } // the name may have become another's
+		who := listeners.Name{Type: kernel.SocketType(sock), Text: string(name)}
+		q.still = func() bool { return c.names.Has(who) } // the name may have become another's
 		ours := q.still()
 		if ours {
 			err := q.rawConnect(sock, raw)
@@ -63,7 +59,7 @@ func (q *Question) connectUnix(sock int, raw []byte) Answer {
 // outOfReach refuses what an opened socket's place forbids.
 func (q *Question) outOfReach(target object, verb string) Answer {
 	switch {
-	case servers.isFile(target.fd):
+	case listeners.OwnsFile(target.fd):
 		return q.refuse(unix.EACCES, verb+" "+target.path+", where the server that runs the commands listens", "")
 	case onReadOnly(target.fd), !q.broker.session.writable(target.path): // whoever made it is not of the session
 		return q.refuse(unix.EACCES, verb+" "+target.path, "--allow-write "+target.path)
@@ -94,79 +90,6 @@ func cString(b []byte) string {
 // unixAddress writes a struct sockaddr_un.
 func unixAddress(path string) []byte {
 	return append([]byte{unix.AF_UNIX, 0}, path+"\x00"...)
-}
-
-// An abstractName is what the kernel finds an abstract socket by: all bytes of its
-// name from the leading NUL on, and its type, as each type has names of its own.
-type abstractName struct {
-	kind int
-	name string
-}
-
-// abstractNames are the abstract Unix sockets on which the session listens, each
-// with its inode.
-type abstractNames struct {
-	mu    sync.Mutex
-	inode map[abstractName]uint64
-	many  int // with how many the dead are forgotten
-}
-
-// add remembers a listening socket if its name is abstract.
-func (a *abstractNames) add(sock int) {
-	name, ino, ok := abstractNameOf(sock)
-	if !ok {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.inode == nil {
-		a.inode = map[abstractName]uint64{}
-	}
-	if len(a.inode) >= max(a.many, fewNames) {
-		alive := unixInodes()
-		maps.DeleteFunc(a.inode, func(_ abstractName, ino uint64) bool { return !alive[ino] })
-		a.many = 2 * len(a.inode)
-	}
-	a.inode[name] = ino
-}
-
-// fewNames may be kept without asking which of them still exist.
-const fewNames = 64
-
-// unixInodes are all Unix sockets of the machine.
-func unixInodes() map[uint64]bool {
-	table, _ := os.ReadFile("/proc/net/unix")
-	inodes := map[uint64]bool{}
-	for line := range strings.Lines(string(table)) {
-		if f := strings.Fields(line); len(f) >= 7 {
-			ino, _ := strconv.ParseUint(f[6], 10, 64)
-			inodes[ino] = true
-		}
-	}
-	return inodes
-}
-
-// abstractNameOf reads the name as the kernel has it: what package unix makes of
-// it ends at the next NUL, and looks like that of a path that begins with '@'.
-func abstractNameOf(sock int) (name abstractName, inode uint64, ok bool) {
-	var raw [unix.SizeofSockaddrAny]byte
-	size := uint32(len(raw))
-	_, _, e := unix.Syscall(unix.SYS_GETSOCKNAME, uintptr(sock),
-		uintptr(unsafe.Pointer(&raw[0])), uintptr(unsafe.Pointer(&size)))
-	var st unix.Stat_t
-	if e != 0 || size <= 2 || int(size) > len(raw) || binary.NativeEndian.Uint16(raw[:]) != unix.AF_UNIX ||
-		raw[2] != 0 || unix.Fstat(sock, &st) != nil {
-		return abstractName{}, 0, false
-	}
-	return abstractName{socketType(sock), string(raw[2:size])}, st.Ino, true
-}
-
-// has reports whether the name still belongs to a socket of the session.
-func (a *abstractNames) has(name abstractName) bool {
-	a.mu.Lock()
-	ino, known := a.inode[name]
-	a.mu.Unlock()
-	return known && unixInodes()[ino]
 }
 
 // pair gives the asker, for a pair of Unix datagram sockets, one that keeps messages

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
@@ -35,7 +36,7 @@ func (q *Question) unixPath(raw []byte, verb string) (string, Answer) {
 // bindUnixDatagram gives a datagram socket its name. The file is made in the directory as
 // it was opened, so nothing can lead elsewhere after it was judged. Landlock, which would
 // ask for the right to make sockets there, is not asked about what the broker makes.
-func (q *Question) bindUnixDatagram(l *lookup, raw []byte) Answer {
+func (q *Question) bindUnixDatagram(l *datagrams.Socket, raw []byte) Answer {
 	path, a := q.unixPath(raw, "bind to")
 	if a.err != 0 {
 		return a
@@ -50,7 +51,7 @@ func (q *Question) bindUnixDatagram(l *lookup, raw []byte) Answer {
 		return Fail(unix.EACCES)
 	}
 	return q.change(object{fd: dir.fd, path: filepath.Join(dir.path, base), e: dir.e}, "make the socket", func() error {
-		e := l.of.bindUnix(l, unixAddress(path), func() (policy.FileID, unix.Errno) { return q.makeSocket(dir.fd, base) })
+		e := l.Of.BindUnix(l, unixAddress(path), func() (policy.FileID, unix.Errno) { return q.makeSocket(dir.fd, base) })
 		if e != 0 {
 			return e
 		}
@@ -68,11 +69,11 @@ func (q *Question) makeSocket(dir int, base string) (id policy.FileID, e unix.Er
 	if err := unix.Mknodat(dir, base, unix.S_IFSOCK|mode, 0); err == unix.EEXIST {
 		return id, unix.EADDRINUSE
 	} else if err != nil {
-		return id, failed(err).err
+		return id, kernel.AsErrno(err)
 	}
 	fd, err := unix.Openat(dir, base, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return id, failed(err).err
+		return id, kernel.AsErrno(err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -87,7 +88,7 @@ func (q *Question) makeSocket(dir int, base string) (id policy.FileID, e unix.Er
 
 // datagramTarget finds whom an address means: a socket of the session, or else one that is
 // below a writable root, opened, which the caller closes.
-func (q *Question) datagramTarget(l *lookup, raw []byte) (ours *lookup, other object, a Answer) {
+func (q *Question) datagramTarget(l *datagrams.Socket, raw []byte) (ours *datagrams.Socket, other object, a Answer) {
 	path, a := q.unixPath(raw, "send to")
 	if a.err != 0 {
 		return nil, other, a
@@ -98,7 +99,7 @@ func (q *Question) datagramTarget(l *lookup, raw []byte) (ours *lookup, other ob
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(o.fd, &st); err == nil {
-		ours = l.of.named(policy.IdOf(&st))
+		ours = l.Of.Named(policy.IdOf(&st))
 	}
 	if ours == nil {
 		if a = q.outOfReach(o, "send to"); a.err == 0 {
@@ -110,10 +111,10 @@ func (q *Question) datagramTarget(l *lookup, raw []byte) (ours *lookup, other ob
 }
 
 // connectUnixDatagram notes whom the asker means when it sends without an address.
-func (q *Question) connectUnixDatagram(l *lookup, raw []byte) Answer {
+func (q *Question) connectUnixDatagram(l *datagrams.Socket, raw []byte) Answer {
 	if binary.NativeEndian.Uint16(raw) == unix.AF_UNSPEC {
-		l.settle(q.rest)
-		l.connectUnix(nil, -1, nil)
+		l.Settle(q.rest)
+		l.ConnectUnix(nil, -1, nil)
 		return Answer{}
 	}
 	ours, other, a := q.datagramTarget(l, raw)
@@ -121,27 +122,27 @@ func (q *Question) connectUnixDatagram(l *lookup, raw []byte) Answer {
 		return a
 	}
 	if ours != nil {
-		if only := ours.unixPeer(); only != nil && only != l {
+		if only := ours.UnixPeer(); only != nil && only != l {
 			return Fail(unix.EPERM)
 		}
-		own, _ := ours.unixNames()
-		l.settle(q.rest)
-		l.connectUnix(ours, -1, own)
+		own, _ := ours.UnixNames()
+		l.Settle(q.rest)
+		l.ConnectUnix(ours, -1, own)
 		return Answer{}
 	}
 	defer unix.Close(other.fd)
-	out, e := openOutward(l.of, other.fd)
+	out, e := openOutward(l.Of, other.fd)
 	if e != 0 {
 		return Fail(e)
 	}
-	l.settle(q.rest)
-	l.connectUnix(nil, out, unixAddress(cString(raw[2:])))
+	l.Settle(q.rest)
+	l.ConnectUnix(nil, out, unixAddress(cString(raw[2:])))
 	return Answer{}
 }
 
 // openOutward connects a socket of ours to one that is not of the session.
-func openOutward(ls *Lookups, target int) (sock int, e unix.Errno) {
-	if !ls.take() {
+func openOutward(ls *datagrams.Sockets, target int) (sock int, e unix.Errno) {
+	if !ls.Take() {
 		return -1, unix.EMFILE
 	}
 	sock, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -151,34 +152,34 @@ func openOutward(ls *Lookups, target int) (sock int, e unix.Errno) {
 		}
 	}
 	if err != nil {
-		ls.give()
-		return -1, failed(err).err
+		ls.Give()
+		return -1, kernel.AsErrno(err)
 	}
 	return sock, 0
 }
 
 // sendUnixDatagram sends from our own copy of what the asker has and of the address, and
 // waits for room as long as the asker's socket says.
-func (q *Question) sendUnixDatagram(l *lookup, data, raw []byte, flags int) unix.Errno {
-	try := func() unix.Errno { return l.passOn(data) }
+func (q *Question) sendUnixDatagram(l *datagrams.Socket, data, raw []byte, flags int) unix.Errno {
+	try := func() unix.Errno { return l.PassOn(data) }
 	if raw != nil {
 		ours, other, a := q.datagramTarget(l, raw)
 		if a.err != 0 {
 			return a.err
 		}
-		try = func() unix.Errno { return l.handTo(ours, data) }
+		try = func() unix.Errno { return l.HandTo(ours, data) }
 		if ours == nil {
-			out, e := openOutward(l.of, other.fd)
+			out, e := openOutward(l.Of, other.fd)
 			unix.Close(other.fd)
 			if e != 0 {
 				return e
 			}
-			defer l.of.give()
+			defer l.Of.Give()
 			defer unix.Close(out)
-			try = func() unix.Errno { return sendNow(out, data) }
+			try = func() unix.Errno { return datagrams.SendNow(out, data) }
 		}
 	} else {
-		l.settle(q.rest) // what was sent before goes first
+		l.Settle(q.rest) // what was sent before goes first
 	}
 	e := try()
 	if e != unix.EAGAIN {

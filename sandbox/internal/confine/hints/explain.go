@@ -36,7 +36,14 @@ type Explainer struct {
 	// nil where there are none. Said are sentences of what they refused, which come first.
 	Refuses func(host string, port uint16) string
 	Said    []string
+	// Unjudged: nothing can judge single calls here, and those that need it are refused.
+	Unjudged bool
 }
+
+// unjudged are the words for those calls, and judgedCalls how programs name them.
+const unjudged = "bind or connect a socket, or change the mode, owner or times of a file, for which another sandbox around this server leaves no judge"
+
+var judgedCalls = regexp.MustCompile(`(?i)chmod|chown|utime|preserving|\b(permissions|ownership|times|bind|connect|listen)\b`)
 
 // Explain returns one sentence for each thing that the sandbox refused, three at
 // most: what the broker has on record, and the paths that stand beside a
@@ -67,6 +74,8 @@ func (x Explainer) Explain(stderr string, refusals []Refusal) []string {
 			say(sentence("stop processes at their exit, as strace does: they could keep each other from being killed; gdb does without", ""))
 		case pinging.MatchString(line):
 			say(sentence("open a raw network socket", ""))
+		case x.Unjudged && denied.MatchString(line) && judgedCalls.MatchString(line):
+			say(sentence(unjudged, ""))
 		case denied.MatchString(line):
 			for _, path := range namedPaths(line) {
 				if !onRecord(path, refusals) {

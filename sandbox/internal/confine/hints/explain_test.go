@@ -301,3 +301,32 @@ func TestRulesAreNotAnsweredWithAWiderWall(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainUnjudged: where nothing judges single calls, those that are refused for that
+// are told, and a file that is closed is not taken for one.
+func TestExplainUnjudged(t *testing.T) {
+	x := Explainer{Policy: policy.Policy{Write: []string{"/ws"}}, Dir: "/ws", Resolve: func(p string) (string, error) { return p, nil }, Unjudged: true}
+	for line, told := range map[string]bool{
+		"touch: setting times of 'a': Permission denied":                          true,
+		"chmod: changing permissions of 'a': Permission denied":                   true,
+		"error: chmod on /ws/.git/config.lock failed: Permission denied":          true,
+		"cp: preserving times for 'b': Permission denied":                         true,
+		"OSError: [Errno 13] bind: EACCES":                                        true,
+		"cat: a: Permission denied":                                               false,
+		"sometimes: connecting":                                                   false,
+		"curl: (7) Failed to connect to 127.0.0.1 port 1: Couldn't connect there": false,
+	} {
+		want := 0
+		if told {
+			want = 1
+		}
+		if got := x.Explain(line, nil); len(got) != want || told && got[0] != "blocked by the sandbox: "+unjudged {
+			t.Errorf("%q: %q", line, got)
+		}
+		x.Unjudged = false
+		if got := x.Explain(line, nil); len(got) > 0 {
+			t.Errorf("%q, where all is judged: %q", line, got)
+		}
+		x.Unjudged = true
+	}
+}

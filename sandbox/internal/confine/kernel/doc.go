@@ -6,7 +6,7 @@
 // [Spawn] (child_linux.go; the assembly runs it). landlock_linux.go and caps_linux.go
 // restrict a thread, install_linux.go puts it under a filter, and throwaway_linux.go has
 // the runtime give threads away and make them. memory_linux.go and procdir_linux.go look
-// at other processes.
+// at other processes, socket_linux.go at sockets, and inet_linux.go reads their addresses.
 //
 // # What the process has to know
 //

@@ -19,3 +19,14 @@ func IgnoringEINTR(f func() error) error {
 		}
 	}
 }
+
+// AsErrno is the number of an error of the kernel, 0 for none and EIO for another's.
+func AsErrno(err error) unix.Errno {
+	if err == nil {
+		return 0
+	}
+	if e, ok := err.(unix.Errno); ok {
+		return e
+	}
+	return unix.EIO
+}

@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,23 +43,34 @@ func Probe() Features {
 	return f
 }
 
-// canListen installs a harmless filter with a listener on a thread that ends.
-// That fails on old kernels and below a filter that has a listener already.
+// canListen installs a harmless filter with a listener on a thread that ends, and asks
+// that. The one fails on old kernels and below a filter that has a listener already, the
+// other below a filter that refuses such requests, as it may refuse any.
 func canListen() bool {
 	result := make(chan bool)
-	go OnThrowawayThread(func() {
-		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
-			result <- false
-			return
-		}
-		code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
-		fd, err := InstallFilter(code, true)
-		if err == nil {
-			unix.Close(fd)
-		}
-		result <- err == nil
-	})
+	go OnThrowawayThread(func() { result <- listens() })
 	return <-result
+}
+
+// listens is canListen for the calling thread, which keeps the filter.
+func listens() bool {
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return false
+	}
+	code := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
+	fd, err := InstallFilter(code, true)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return listenerAnswers(fd)
+}
+
+// listenerAnswers asks a listener for a question that nobody has asked.
+func listenerAnswers(fd int) bool {
+	var id uint64
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&id)))
+	return e == unix.ENOENT
 }
 
 func canGetFD() bool {

@@ -7,9 +7,9 @@
 // The first process of the namespaces, the [Keeper], is made of system calls and runs no
 // Go; it makes those calls that it is asked for in memory that it shares with the server
 // (arena_linux.go), and ends with the server, which ends all. A short-lived process of
-// this program, the stage (stage_linux.go), makes the mounts (mounts_linux.go). Landlock,
-// where there is any, and a filter come on top; a broker does not, because it would judge
-// paths by the wrong tree of mounts.
+// this program, the stage (stage_linux.go), makes the mounts: view_linux.go says which,
+// mounts_linux.go how. Landlock, where there is any, and a filter come on top; a broker
+// does not, because it would judge paths by the wrong tree of mounts.
 //
 // Each cell has a process that gets every orphan of it, so that it can be told from the
 // others of its session, which see and may signal it. That process has no children left

@@ -18,13 +18,14 @@ import (
 // gitHeads keep repositories what git takes for repositories. Git passes over a .git
 // without a HEAD that it accepts, and then takes the directory around it for one, with
 // settings that commands can write. Commands must be able to replace HEAD, so no mount
-// can keep it: what git would not accept is put back when a command has ended. It is safe
-// for concurrent use.
+// can keep it: what git would not accept is put back when a command has ended, and links
+// that it would write through are removed. It is safe for concurrent use.
 type gitHeads struct {
 	root *os.Root
 
-	mu   sync.Mutex
-	last map[string]string // by git directory, below the root: the last HEAD that git accepts
+	mu    sync.Mutex
+	links gitLinks
+	last  map[string]string // by git directory, below the root: the last HEAD that git accepts
 }
 
 // maxHeads bounds how many repositories are looked at when a command ends; the outer ones
@@ -42,6 +43,10 @@ func (h *gitHeads) keep(dirs []string) {
 			h.last[rel] = ""
 		}
 	}
+	h.links.open(h.root)
+	for dir := range h.last {
+		h.links.drop(dir, true)
+	}
 	h.mend()
 }
 
@@ -53,6 +58,7 @@ func (h *gitHeads) mend() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for dir, last := range h.last {
+		h.links.drop(dir, false)
 		for _, name := range append([]string{"."}, gitData...) {
 			h.open(filepath.Join(dir, name))
 		}

@@ -22,7 +22,7 @@ type gitLocks struct {
 	held []*os.File
 	kept map[string]os.FileInfo // what is covered, nil where nothing is; see fallen
 	host os.FileInfo            // the host's directory, which is covered, too; nil for none
-	pin  *os.File               // the same, so that no other gets its number; nil for none
+	pins []*os.File             // all of these, so that no other file gets the number of one
 
 	heads *gitHeads
 }
@@ -36,7 +36,7 @@ func holdLocks(workspace string) (*gitLocks, error) {
 	}
 	l := &gitLocks{root: root, heads: &gitHeads{root: root}}
 	l.host, _ = root.Lstat(hostDir)
-	l.pin, _ = root.OpenFile(hostDir, unix.O_PATH, 0)
+	l.pin(hostDir)
 	if info, err := root.Stat(".git"); err != nil || !info.IsDir() {
 		return l, nil
 	}
@@ -84,7 +84,19 @@ func (l *gitLocks) is(name string, file *os.File) bool {
 }
 
 // remember takes down what is covered.
-func (l *gitLocks) remember() { l.kept = l.look() }
+func (l *gitLocks) remember() {
+	l.kept = l.look()
+	for name := range l.kept {
+		l.pin(name)
+	}
+}
+
+// pin keeps the number of a file from being given to another when it is removed.
+func (l *gitLocks) pin(name string) {
+	if file, err := l.root.OpenFile(name, unix.O_PATH|unix.O_NOFOLLOW, 0); err == nil {
+		l.pins = append(l.pins, file)
+	}
+}
 
 func (l *gitLocks) look() map[string]os.FileInfo {
 	names := append([]string{"", gitOwnTree}, gitDirs...)
@@ -134,6 +146,7 @@ func (l *gitLocks) release() {
 		return
 	}
 	l.mend()
+	l.heads.links.close()
 	for _, file := range l.held {
 		name := filepath.Join(".git", filepath.Base(file.Name()))
 		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && l.is(name, file) {
@@ -141,6 +154,8 @@ func (l *gitLocks) release() {
 		}
 		file.Close()
 	}
-	l.pin.Close() // of nil, too
+	for _, file := range l.pins {
+		file.Close()
+	}
 	l.root.Close()
 }

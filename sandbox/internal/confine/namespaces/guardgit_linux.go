@@ -5,6 +5,7 @@ package namespaces
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -35,17 +36,33 @@ var (
 // repositories in it. A variable for tests.
 var maxGuardWalk = 1_000_000
 
+// A gitGuard keeps git's settings below a directory as they are.
+type gitGuard struct {
+	top  string
+	held map[string]bool // the directories that are mount points of its own, which cannot be moved
+}
+
 // guardGit makes the settings and hooks of the repositories in a directory read
-// only, and returns where they are, the outer ones first. A mount point cannot be moved
-// away; that is why each git directory is one too.
+// only, and what those of its own repository name there. It returns where the repositories
+// are, the outer ones first. A mount point cannot be moved away; that is why each git
+// directory is one too.
 func guardGit(top string) (repositories []string, err error) {
-	level, seen := []string{top}, 0
+	g := gitGuard{top: top, held: map[string]bool{}}
+	if repositories, err = g.guardAll(); err == nil {
+		err = g.guardNamed()
+	}
+	return repositories, err
+}
+
+// guardAll finds the repositories and guards each.
+func (g gitGuard) guardAll() (repositories []string, err error) {
+	level, seen := []string{g.top}, 0
 	for len(level) > 0 {
 		var deeper []string
 		for _, dir := range level {
 			entries, err := lookInto(dir)
 			if err != nil {
-				if err := guardUnlisted(dir, top, err); err != nil {
+				if err := guardUnlisted(dir, g.top, err); err != nil {
 					return nil, err
 				}
 				continue
@@ -55,7 +72,7 @@ func guardGit(top string) (repositories []string, err error) {
 			}
 			named := filepath.Base(dir) == ".git"
 			if named || isGitDir(entries) {
-				if err := guardRepository(dir); err != nil {
+				if err := g.guardRepository(dir); err != nil {
 					return nil, fmt.Errorf("%s: %w", dir, err)
 				}
 				repositories = append(repositories, dir)
@@ -69,7 +86,7 @@ func guardGit(top string) (repositories []string, err error) {
 				case entry.IsDir():
 					deeper = append(deeper, path)
 				case entry.Name() == ".git":
-					if err := guardPointer(path, entry); err != nil {
+					if err := g.guardPointer(path, entry); err != nil {
 						return nil, fmt.Errorf("%s: %w", path, err)
 					}
 				}
@@ -123,34 +140,37 @@ func isGitDir(entries []fs.DirEntry) bool {
 	return guarded || there["objects"] && there["refs"] && (there["HEAD"] || there["config"])
 }
 
-// guardPointer guards a .git that names the directory. The directory itself is
-// found where it lies.
-func guardPointer(git string, entry fs.DirEntry) error {
-	if entry.Type().IsRegular() {
-		return readOnly(git)
-	}
-	if entry.Type()&fs.ModeSymlink == 0 {
-		return nil
-	}
-	if err := holdLink(git); err != nil {
-		return fmt.Errorf("a symbolic link cannot be guarded here; let .git be a directory, or a file that holds \"gitdir: \" and the path: %w", err)
-	}
-	return nil
-}
-
-// holdLink mounts a symbolic link over itself, so that it cannot be moved.
-func holdLink(path string) error {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+// guardPointer guards a .git that names the directory, and the way to that. The directory
+// itself is found where it lies.
+func (g gitGuard) guardPointer(git string, entry fs.DirEntry) error {
+	name, err := filepath.Rel(g.top, git)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	return unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	if entry.Type()&fs.ModeSymlink != 0 {
+		_, err := g.hold(name)
+		return unlessMissing(err)
+	}
+	if !entry.Type().IsRegular() {
+		return nil
+	}
+	if to, ok := strings.CutPrefix(readSettings(git), "gitdir:"); ok {
+		to = strings.TrimSpace(to)
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(git), to)
+		}
+		if to, err := filepath.Rel(g.top, to); err == nil && filepath.IsLocal(to) {
+			if _, err := g.hold(to); unlessMissing(err) != nil {
+				return err
+			}
+		}
+	}
+	return readOnly(git)
 }
 
 // guardRepository guards one git directory.
-func guardRepository(git string) error {
-	if err := unix.Mount(git, git, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+func (g gitGuard) guardRepository(git string) error {
+	if err := g.keep(git); err != nil {
 		return err
 	}
 	names := append(slices.Clone(gitSettings), gitDirs...)
@@ -164,66 +184,66 @@ func guardRepository(git string) error {
 			f.Close()
 		}
 	}
+	below, err := filepath.Rel(g.top, git)
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
-		if err := readOnly(filepath.Join(git, name)); err != nil {
+		if err := g.guardSetting(filepath.Join(below, name)); err != nil {
 			return err
 		}
 	}
 	for _, name := range gitData {
-		path := filepath.Join(git, name)
-		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-			continue
-		}
-		if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		if err := g.guardData(filepath.Join(below, name)); err != nil {
 			return err
 		}
 	}
-	return guardWorktrees(filepath.Join(git, gitOwnTree))
+	trees, err := g.hold(filepath.Join(below, gitOwnTree))
+	if err != nil || trees == "" {
+		return unlessMissing(err)
+	}
+	return guardWorktrees(trees)
+}
+
+// guardData keeps a directory where it is.
+func (g gitGuard) guardData(name string) error {
+	path, err := g.hold(name)
+	if err != nil || path == "" {
+		return unlessMissing(err)
+	}
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return nil
+	}
+	return g.keep(path)
 }
 
 // guardNamed guards what the settings of the workspace's repository name in it.
-func guardNamed(top string) error {
-	config, err := os.ReadFile(filepath.Join(top, ".git", "config"))
-	if err != nil {
-		return nil // there is none
-	}
-	for _, name := range policy.NamedByGit(string(config), top) {
-		path, err := filepath.EvalSymlinks(filepath.Join(top, name))
-		switch {
-		case errors.Is(err, fs.ErrPermission): // commands could let themselves in
-			return fmt.Errorf("%s, which git reads, cannot be guarded; let its owner reach it: %w", name, err)
-		case err != nil || path == top || !policy.Below(path, []string{top}):
-			continue
-		}
-		if err := errors.Join(holdWay(top, name, path), readOnly(path)); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+func (g gitGuard) guardNamed() error {
+	read := func(name string) string { return readSettings(filepath.Join(g.top, name)) }
+	for _, name := range policy.NamedByGit(read, g.top) {
+		if err := g.guardSetting(name); err != nil {
+			return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// holdWay keeps commands from moving away what leads to a path below top: the directories
-// that hold it, and the links in its name. Another could be put in their place.
-func holdWay(top, name, path string) error {
-	var above []string
-	for dir := filepath.Dir(path); dir != top; dir = filepath.Dir(dir) {
-		above = append(above, dir)
+// maxSettings is how much of a file of settings is looked at.
+const maxSettings = 1 << 20
+
+// readSettings returns the content of a file, "" for none: of a named pipe, too, that a
+// command left where settings name a file.
+func readSettings(path string) string {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
 	}
-	for _, dir := range slices.Backward(above) {
-		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-			return err
-		}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
 	}
-	at := top
-	for part := range strings.SplitSeq(name, "/") {
-		at = filepath.Join(at, part)
-		if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 && policy.Below(at, []string{top}) {
-			if err := holdLink(at); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	text, _ := io.ReadAll(io.LimitReader(file, maxSettings))
+	return string(text)
 }
 
 // guardWorktrees lets commands write the data of linked worktrees, but neither

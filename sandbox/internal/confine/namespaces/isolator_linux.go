@@ -47,6 +47,7 @@ type Isolation struct {
 // Lacks are parts of the kernel to do without, so that a test can see what happens.
 type Lacks struct {
 	MountSetattr bool
+	LockedMounts bool
 	gateway.Lacks
 }
 
@@ -135,6 +136,11 @@ func (i *Isolator) furnish(in Isolation, sockets <-chan [][]byte) (err error) {
 	made, repositories, err := mounts.fill(in, sockets)
 	if err != nil {
 		return err
+	}
+	if !in.Lacks.LockedMounts {
+		if err := i.Keeper.lockMounts(); err != nil {
+			return err
+		}
 	}
 	if i.locks != nil {
 		i.locks.heads.keep(repositories)

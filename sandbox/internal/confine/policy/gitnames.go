@@ -6,32 +6,34 @@ import (
 	"strings"
 )
 
-// NamedByGit lists what the settings of the repository at top name in its tree that
-// git runs or takes for settings: slash-separated, below top.
-func NamedByGit(config, top string) (names []string) {
-	section := ""
-	for line := range strings.Lines(config) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			head, rest, _ := strings.Cut(strings.ToLower(line[1:]), "]")
-			section, _, _ = strings.Cut(head, " ")
-			line = line[len(line)-len(rest):]
-		}
-		key, value, _ := strings.Cut(line, "=")
-		value = strings.ReplaceAll(strings.Trim(strings.TrimSpace(value), `"`), `\\`, `\`)
-		switch key = strings.ToLower(strings.TrimSpace(key)); {
-		case section == "core" && key == "hookspath":
-			names = appendBelow(names, top, "", value)
-		case strings.HasPrefix(section, "include") && key == "path":
-			names = appendBelow(names, top, ".git", value)
+// maxIncludes bounds how many files of settings are read because others include them.
+const maxIncludes = 100
+
+// NamedByGit lists what the settings of the repository at top, and those that they include,
+// name in its tree that git runs or takes for settings: slash-separated, below top. read
+// returns the content of a file below top, "" for none.
+func NamedByGit(read func(name string) string, top string) (names []string) {
+	files := []string{".git/config", ".git/config.worktree"}
+	for i := 0; i < len(files) && i < maxIncludes; i++ {
+		for _, s := range parseGitConfig(read(files[i])) {
+			switch {
+			case s.section == "core" && s.key == "hookspath":
+				names = appendBelow(names, top, "", s.value)
+			case strings.HasPrefix(s.section, "include") && s.key == "path":
+				included := appendBelow(nil, top, path.Dir(files[i]), s.value)
+				names = append(names, included...)
+				files = append(files, included...)
+			}
 		}
 	}
 	return names
 }
 
-// appendBelow adds what a value names, counted from dir, unless it lies outside of
-// top or in .git, which has a guard of its own.
+// appendBelow adds what a value names, counted from dir, unless it lies outside of top.
 func appendBelow(names []string, top, dir, value string) []string {
+	if strings.HasPrefix(value, "~") {
+		return names // the home of the user, or of another one
+	}
 	if filepath.IsAbs(value) {
 		rel, err := filepath.Rel(top, value)
 		if err != nil {
@@ -45,7 +47,7 @@ func appendBelow(names []string, top, dir, value string) []string {
 	if path.Base(value) == "_" { // of husky, whose hooks lie beside it
 		value = path.Dir(value)
 	}
-	if first, _, _ := strings.Cut(value, "/"); value == "." || first == ".." || first == ".git" {
+	if first, _, _ := strings.Cut(value, "/"); value == "" || value == "." || value == ".git" || first == ".." {
 		return names
 	}
 	return append(names, value)

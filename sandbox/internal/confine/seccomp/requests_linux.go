@@ -64,6 +64,13 @@ var fileRequests = []uint32{
 	unix.NS_GET_NSTYPE, unix.NS_GET_OWNER_UID, unix.NS_GET_USERNS, unix.NS_GET_PARENT,
 }
 
+// listenerRequests are those of who answers for the filter of a program of its own, as a
+// server in a command does. What the filters around that refuse stays refused.
+var listenerRequests = []uint32{
+	unix.SECCOMP_IOCTL_NOTIF_RECV, unix.SECCOMP_IOCTL_NOTIF_SEND, unix.SECCOMP_IOCTL_NOTIF_ID_VALID,
+	unix.SECCOMP_IOCTL_NOTIF_ADDFD, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS,
+}
+
 // ioctlRule refuses all others as the kernel does what an object does not know,
 // and the setters of a file's flags as file systems do that have none: programs
 // take that in their stride.
@@ -72,7 +79,7 @@ func ioctlRule() rule {
 		return clause{when: []cond{{arg: 1, in: requests}}, then: then}
 	}
 	return rule{nr: unix.SYS_IOCTL, otherwise: retErrno(unix.ENOTTY), clauses: []clause{
-		request(retAllow, slices.Concat(anyDescriptor, terminalRequests, socketRequests, fileRequests)),
+		request(retAllow, slices.Concat(anyDescriptor, terminalRequests, socketRequests, fileRequests, listenerRequests)),
 		request(retErrno(unix.EOPNOTSUPP), []uint32{unix.FS_IOC_SETFLAGS, fileSetFlags32, fileSetVersion, fileSetXattrs, unix.FS_IOC_ENABLE_VERITY}),
 		request(retErrno(unix.EPERM), []uint32{unix.TIOCSTI, unix.TIOCLINUX, fioSetOwner, unix.SIOCSPGRP}),
 	}}

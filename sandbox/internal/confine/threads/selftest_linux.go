@@ -23,7 +23,7 @@ func (c *Confiner) selfTest() selftest.Status {
 	defer cleanup()
 	// What commands get for a datagram socket is none, but they do get it.
 	family, forbidden := unix.AF_INET, "a UDP socket"
-	if c.Lookups != nil {
+	if c.Datagrams != nil {
 		family, forbidden = unix.AF_UNIX, "a Unix datagram socket of the machine's"
 	}
 	free, err := selftest.Outside(canary, family)

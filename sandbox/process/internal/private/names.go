@@ -21,7 +21,7 @@ func (d *Dir) LayNames() (map[string]string, error) {
 	if err := d.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return map[string]string{hostsTable: d.Path + hostsTable}, d.Write(name, []byte(OwnNames(string(machine))), 0o644)
+	return map[string]string{hostsTable: d.Path + hostsTable}, d.Write(name, []byte(ownNames(string(machine))), 0o644)
 }
 
 // Hostname is what the machine calls itself, "" when that is no word.
@@ -33,10 +33,10 @@ func Hostname() string {
 	return name
 }
 
-// OwnNames is the table of hosts without the machine's neighbours: who asks for one
+// ownNames is the table of hosts without the machine's neighbours: who asks for one
 // of those shall ask the server, which answers from the machine's table what the
 // rules permit. Loopback is the session's own, and the machine knows its own name.
-func OwnNames(text string) string {
+func ownNames(text string) string {
 	machine := Hostname()
 	var out strings.Builder
 	local, named := false, machine == ""

@@ -66,7 +66,7 @@ func (d *Dir) Fill() error {
 			return err
 		}
 	}
-	passwd, group := UserTables(d.Home())
+	passwd, group := userTables(d.Home())
 	for name, text := range map[string]string{"etc/passwd": passwd, "etc/group": group, AptConf: noAptCaches} {
 		if err := d.Write(name, []byte(text), 0o644); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -151,9 +151,9 @@ func Remove(dir string) {
 	_ = disk.RemoveAll(parent, name)
 }
 
-// UserTables are /etc/passwd and /etc/group for those who may not see the
+// userTables are /etc/passwd and /etc/group for those who may not see the
 // machine's: root, nobody, and the user who runs the server, at home in home.
-func UserTables(home string) (passwd, group string) {
+func userTables(home string) (passwd, group string) {
 	uid, gid, name := os.Getuid(), os.Getgid(), field(environ.UserName(nil))
 	line := func(name string, uid, gid int, home, shell string) {
 		passwd += fmt.Sprintf("%s:x:%d:%d:%s:%s:%s\n", name, uid, gid, name, field(home), shell)

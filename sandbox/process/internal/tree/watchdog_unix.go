@@ -45,7 +45,7 @@ func Helpers() {
 		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 		mark, _ := strconv.ParseUint(os.Getenv(markVar), 10, 64)
 		server, _ := strconv.Atoi(os.Getenv(serverVar))
-		Heed(os.Stdin).EndAll(proc.Mark(mark), server, sandbox.DefaultLimits.KillGrace)
+		heed(os.Stdin).EndAll(proc.Mark(mark), server, sandbox.DefaultLimits.KillGrace)
 		os.Exit(0)
 	}
 }
@@ -133,8 +133,8 @@ type Charge struct {
 	Dirs   map[string]bool
 }
 
-// Heed follows the line until the server hangs up.
-func Heed(line io.Reader) Charge {
+// heed follows the line until the server hangs up.
+func heed(line io.Reader) Charge {
 	c := Charge{Groups: map[int]bool{}, Dirs: map[string]bool{}}
 	for lines := bufio.NewScanner(line); lines.Scan(); {
 		if len(lines.Bytes()) < 2 {

@@ -17,7 +17,7 @@ type Usage struct {
 	Tasks     int      // with threads
 	resident  int64    // bytes, each process for itself
 	files     int64    // bytes, in file systems in memory
-	Devices   []string // of those, as maps name them
+	devices   []string // of those, as maps name them
 }
 
 // AtMost is more than is used: what processes share counts for each.
@@ -27,7 +27,7 @@ func (u Usage) AtMost() int64 { return u.resident + u.files }
 func (u *Usage) Add(proc string, pids []int) {
 	for _, pid := range pids {
 		dir := filepath.Join(proc, strconv.Itoa(pid))
-		status := Numbers(dir + "/status")
+		status := numbers(dir + "/status")
 		u.processes = append(u.processes, dir)
 		u.Tasks += int(status["Threads"])
 		u.resident += (status["RssAnon"] + status["RssShmem"] + status["VmSwap"]) << 10
@@ -40,7 +40,7 @@ func (u *Usage) AddFiles(fd int) {
 	var st unix.Stat_t
 	if unix.Fstatfs(fd, &fs) == nil && unix.Fstat(fd, &st) == nil {
 		u.files += int64(fs.Blocks-fs.Bfree) * fs.Bsize
-		u.Devices = append(u.Devices, fmt.Sprintf("%02x:%02x", unix.Major(st.Dev), unix.Minor(st.Dev)))
+		u.devices = append(u.devices, fmt.Sprintf("%02x:%02x", unix.Major(st.Dev), unix.Minor(st.Dev)))
 	}
 }
 
@@ -49,22 +49,22 @@ func (u *Usage) AddFiles(fd int) {
 func (u Usage) Precisely() int64 {
 	sum := u.files
 	for _, dir := range u.processes {
-		all := Numbers(dir + "/smaps_rollup")
+		all := numbers(dir + "/smaps_rollup")
 		if len(all) == 0 {
-			status := Numbers(dir + "/status")
+			status := numbers(dir + "/status")
 			sum += (status["RssAnon"] + status["RssShmem"]) << 10
 			continue
 		}
 		sum += (all["Pss_Anon"] + all["Pss_Shmem"] + all["SwapPss"]) << 10
 		if u.files > 0 && all["Pss_Shmem"] > 0 {
-			sum -= Mapped(dir+"/smaps", u.Devices)
+			sum -= mapped(dir+"/smaps", u.devices)
 		}
 	}
 	return sum
 }
 
-// Mapped is how much of files on devices a process has mapped: it counts as files.
-func Mapped(smaps string, devices []string) (sum int64) {
+// mapped is how much of files on devices a process has mapped: it counts as files.
+func mapped(smaps string, devices []string) (sum int64) {
 	text, _ := os.ReadFile(smaps) // it may have ended
 	counts := false
 	for line := range strings.Lines(string(text)) {
@@ -79,8 +79,8 @@ func Mapped(smaps string, devices []string) (sum int64) {
 	return sum
 }
 
-// Numbers reads a file of /proc that has lines of a name and a number.
-func Numbers(path string) map[string]int64 {
+// numbers reads a file of /proc that has lines of a name and a number.
+func numbers(path string) map[string]int64 {
 	text, _ := os.ReadFile(path) // it may have ended
 	all := map[string]int64{}
 	for line := range strings.Lines(string(text)) {

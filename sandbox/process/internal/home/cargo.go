@@ -1,4 +1,4 @@
-package process
+package home
 
 import (
 	"os"
@@ -11,10 +11,10 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
-// cleanCargoConfigs are the settings of cargo that hold no secret. Cargo gives up
+// CleanCargoConfigs are the settings of cargo that hold no secret. Cargo gives up
 // where it may not read them, and looks for them above the workspace as well, which
 // mostly lies below HOME.
-func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
+func CleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 	for _, name := range []string{"config.toml", "config"} {
 		file := filepath.Join(home, ".cargo", name)
 		text, ok := environ.ReadHost(p, file)
@@ -28,23 +28,23 @@ func cleanCargoConfigs(p policy.Policy, home string) (paths []string) {
 // cargoHome gives cargo a home of its own beside the copied settings: it locks and
 // notes things there. Packages are found where the user has downloaded them or, with
 // a network, kept in the cache.
-func (c *Commands) cargoHome(d *private.Dir, home string, env []string) map[string]string {
+func (u User) cargoHome(d *private.Dir, home string, env []string) map[string]string {
 	own := filepath.Join(home, ".cargo")
 	if value, ok := environ.Get(env, "CARGO_HOME"); ok {
 		own = value
 	}
 	packages := own
-	if !c.cfg.Network.Closed() {
+	if !u.Host.Network.Closed() {
 		packages = ""
 		if d.Cache != "" {
 			packages = filepath.Join(d.Cache, "cargo")
 		}
 	}
-	if environ.WritableValue(env, "CARGO_HOME", c.cfg.host().Writable) {
+	if environ.WritableValue(env, "CARGO_HOME", u.Host.Writable) {
 		return nil
 	}
 	for _, part := range []string{"registry", "git"} {
-		if !c.cfg.Network.Closed() && packages != "" {
+		if !u.Host.Network.Closed() && packages != "" {
 			makeInCache(d.Cache, path.Join("cargo", part))
 		}
 		if target := filepath.Join(packages, part); packages != "" && isDir(target) {

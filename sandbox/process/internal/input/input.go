@@ -1,4 +1,7 @@
-package process
+// Package input feeds a running command: what was written to it and not yet read waits
+// within bounds, and nobody else waits with it. It knows nothing of the command: start with
+// [New].
+package input
 
 import (
 	"errors"
@@ -8,26 +11,19 @@ import (
 	"time"
 )
 
-// Why input was not taken.
-var (
-	// ErrInputEnded: the input of the command was ended before, or the command has closed it.
-	ErrInputEnded = errors.New("takes no input any more")
-	// ErrInputFull: too much waits to be read by the command; it comes in an *InputFullError.
-	ErrInputFull = errors.New("has not read what was written before")
-)
+// ErrEnded: the input of the command was ended before, or the command has closed it.
+var ErrEnded = errors.New("takes no input any more")
 
-// An InputFullError says how much waits and how much may.
-type InputFullError struct{ Waiting, Most int }
+// A FullError says how much waits to be read by the command, and how much may.
+type FullError struct{ Waiting, Most int }
 
-func (e *InputFullError) Error() string {
+func (e *FullError) Error() string {
 	return fmt.Sprintf("%d bytes wait to be read by the command, and at most %d may", e.Waiting, e.Most)
 }
 
-func (e *InputFullError) Unwrap() error { return ErrInputFull }
-
-// An input is what was written to a running command and not yet read by it. Who
+// An Input is what was written to a running command and not yet read by it. Who
 // writes never waits.
-type input struct {
+type Input struct {
 	to   io.WriteCloser
 	most int
 
@@ -39,15 +35,19 @@ type input struct {
 	closed  bool      // nobody reads it
 }
 
-// write adds to what waits, all or nothing.
-func (in *input) write(b []byte, end bool) error {
+// New has what is written go to a writer, when that takes it; of what waits there may be
+// so many bytes.
+func New(to io.WriteCloser, most int) *Input { return &Input{to: to, most: most} }
+
+// Write adds to what waits, all or nothing.
+func (in *Input) Write(b []byte, end bool) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
 	case in.ended || in.closed:
-		return ErrInputEnded
+		return ErrEnded
 	case len(in.waiting) > 0 && len(in.waiting)+len(b) > in.most || len(b) > in.most:
-		return &InputFullError{len(in.waiting), in.most}
+		return &FullError{len(in.waiting), in.most}
 	}
 	in.waiting = append(in.waiting, b...)
 	in.ended = end
@@ -58,12 +58,12 @@ func (in *input) write(b []byte, end bool) error {
 	return nil
 }
 
-// put writes at once, and returns when the command can read all of it. One may put at a time.
-func (in *input) put(b []byte, end bool) error {
+// Put writes at once, and returns when the command can read all of it. One may put at a time.
+func (in *Input) Put(b []byte, end bool) error {
 	in.mu.Lock()
 	if in.ended || in.closed || in.feeding {
 		in.mu.Unlock()
-		return ErrInputEnded
+		return ErrEnded
 	}
 	in.waiting, in.ended, in.feeding = append(in.waiting, b...), end, true
 	in.mu.Unlock()
@@ -71,14 +71,14 @@ func (in *input) put(b []byte, end bool) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
-		return ErrInputEnded
+		return ErrEnded
 	}
 	return nil
 }
 
 // feed writes what waits for as long as something does. It blocks no thread, and
 // ends when the file is closed.
-func (in *input) feed() {
+func (in *Input) feed() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for len(in.waiting) > 0 {
@@ -97,9 +97,9 @@ func (in *input) feed() {
 	}
 }
 
-// busy reports whether something waits, or may still be on its way through the
+// Busy reports whether something waits, or may still be on its way through the
 // kernel, or nothing can come any more: then no command is waiting for us.
-func (in *input) busy() bool {
+func (in *Input) Busy() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.feeding || in.ended || in.closed || time.Since(in.fed) < onItsWay

@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package broker
+package listeners
 
 import (
 	"encoding/binary"
@@ -8,39 +8,42 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"golang.org/x/sys/unix"
 )
 
-// listeners are the TCP sockets on which the session listens. A socket is known
+// TCP are the sockets on which the session listens. A socket is known
 // by its cookie, which the kernel never gives twice, so an entry that outlived
 // its socket admits nobody.
-type listeners struct {
+type TCP struct {
 	mu     sync.Mutex
 	byPort map[uint16]map[uint64]bool // port -> cookies
+	held   atomic.Int32               // how many of them the broker holds too
 	turn   sync.Mutex                 // of those who ask whether a port is taken, and then listen
 }
 
-// isTaken is taken for who does not listen yet.
-func (l *listeners) isTaken(port uint16) bool {
+// IsTaken is taken for who does not listen yet.
+func (l *TCP) IsTaken(port uint16) bool {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	return l.taken(port)
+	return l.Taken(port)
 }
 
-// taken reports whether somebody outside the session listens on a port of this
+// Taken reports whether somebody outside the session listens on a port of this
 // machine, by any of its loopback addresses: a client who means that one by the name
 // localhost would come to the session's, which has another.
-func (l *listeners) taken(port uint16) bool {
+func (l *TCP) Taken(port uint16) bool {
 	return port != 0 && (servers.has(port) || slices.ContainsFunc(listening(port), func(s tcpListener) bool {
 		ip := s.at.Unmap()
 		return (ip.IsLoopback() || ip.IsUnspecified()) && !l.has(port, s.cookie)
 	}))
 }
 
-func (l *listeners) add(sock int) {
-	at, ok := LocalAddress(sock)
+func (l *TCP) Add(sock int) {
+	at, ok := kernel.LocalAddress(sock)
 	cookie, err := unix.GetsockoptUint64(sock, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if !ok || err != nil {
 		return
@@ -64,10 +67,19 @@ func (l *listeners) add(sock int) {
 	mine[cookie] = true
 }
 
-// find looks for who listens on port at ip (loopback or unspecified) and can be
+// InTurn waits for the turn of who asks whether a port is taken, and then listens.
+func (l *TCP) InTurn() (done func()) {
+	l.turn.Lock()
+	return l.turn.Unlock
+}
+
+// AreHeld reports whether the broker holds any of them.
+func (l *TCP) AreHeld() bool { return l.held.Load() > 0 }
+
+// Find looks for who listens on port at ip (loopback or unspecified) and can be
 // reached from a socket of the domain: at is the address to connect to when it
 // is the session's own, others says that somebody else's is there.
-func (l *listeners) find(port uint16, ip netip.Addr, domain int) (at netip.Addr, ours, others bool) {
+func (l *TCP) Find(port uint16, ip netip.Addr, domain int) (at netip.Addr, ours, others bool) {
 	now := listening(port)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,9 +125,15 @@ type diagRequest struct {
 	cookie                     [2]uint32
 }
 
+// The states of a TCP socket that matter here.
+const (
+	StateSynSent = 2
+	StateClose   = 7 // neither connected nor listening
+	stateListen  = 10
+)
+
 const (
 	diagByFamily = 20 // SOCK_DIAG_BY_FAMILY
-	stateListen  = 10
 	diagMsgSize  = 72 // struct inet_diag_msg
 )
 

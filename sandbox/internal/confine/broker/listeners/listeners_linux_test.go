@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package broker
+package listeners
 
 import (
 	"fmt"
@@ -11,19 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 	"golang.org/x/sys/unix"
 )
 
 // TestNamesAreForgotten: names of abstract sockets that were closed take no memory.
 func TestNamesAreForgotten(t *testing.T) {
-	var names abstractNames
+	var names Names
 	for i := range 10 * fewNames {
 		s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		filetest.Must(t, err)
 		filetest.Must(t, unix.Bind(s, &unix.SockaddrUnix{Name: fmt.Sprintf("@confine-%d-%d", os.Getpid(), i)}))
 		filetest.Must(t, unix.Listen(s, 1))
-		names.add(s)
+		names.Add(s)
 		unix.Close(s)
 	}
 	if n := len(names.inode); n > 2*fewNames {
@@ -49,7 +50,7 @@ func TestNetworksThatAreOurOwn(t *testing.T) {
 		if netip.MustParseAddr(ip).Is4() {
 			domain = unix.AF_INET
 		}
-		return isLocal(InetAddress(domain, netip.AddrPortFrom(netip.MustParseAddr(ip), 80)))
+		return isLocal(kernel.InetAddress(domain, netip.AddrPortFrom(netip.MustParseAddr(ip), 80)))
 	}
 	for until := time.Now().Add(30 * time.Second); !isOwn("2001:db8:1::1") && time.Now().Before(until); { // the kernel adds its route later
 		time.Sleep(time.Millisecond)

@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package broker
+package listeners
 
 import (
 	"encoding/binary"
@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/netlink"
 )
@@ -62,12 +63,15 @@ func Owns(to netip.AddrPort) bool {
 	if to.Addr().Unmap().Is4() {
 		domain = unix.AF_INET
 	}
-	return servers.at(InetAddress(domain, to))
+	return servers.at(kernel.InetAddress(domain, to))
 }
+
+// OwnsAddress is Owns for a socket address in the kernel's form.
+func OwnsAddress(raw []byte) bool { return servers.at(raw) }
 
 // at reports whether a connection to a socket address could come to one of them.
 func (s *ownServers) at(raw []byte) bool {
-	to, ok := ParseInet(raw)
+	to, ok := kernel.ParseInet(raw)
 	if !ok {
 		return false
 	}
@@ -86,7 +90,7 @@ func (s *ownServers) has(port uint16) bool {
 // can make whole networks its own, of whose addresses no interface has one. Where
 // routes do not tell, it is one to which one can bind.
 func isLocal(raw []byte) bool {
-	to, ok := ParseInet(raw)
+	to, ok := kernel.ParseInet(raw)
 	if !ok {
 		return false
 	}
@@ -107,11 +111,12 @@ func isLocal(raw []byte) bool {
 	defer unix.Close(sock)
 	anyPort := slices.Clone(raw)
 	anyPort[2], anyPort[3] = 0, 0
-	return rawBind(sock, anyPort) == nil
+	return kernel.Bind(sock, anyPort) == nil
 }
 
-// isFile reports whether an opened Unix socket is one of them.
-func (s *ownServers) isFile(fd int) bool {
+// OwnsFile reports whether an opened Unix socket is that of such a listener.
+func OwnsFile(fd int) bool {
+	s := &servers
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil {
 		return false

@@ -1,12 +1,13 @@
 //go:build amd64 || arm64
 
-package broker
+package datagrams
 
 import (
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 	"golang.org/x/sys/unix"
 )
@@ -14,30 +15,30 @@ import (
 // TestSessionsShareTheBudget: whatever others have taken, a session has a few sockets for
 // names, and all together have no more than their share of the descriptors.
 func TestSessionsShareTheBudget(t *testing.T) {
-	b := &Budget{most: 4 * MaxLookups}
-	var greedy []*Lookups
+	b := &allowance{most: 4 * MaxSockets}
+	var greedy []*Sockets
 	for range 10 {
-		ls := &Lookups{Budget: b}
-		for ls.take() {
+		ls := &Sockets{budget: b}
+		for ls.Take() {
 		}
 		greedy = append(greedy, ls)
 	}
-	if b.used > b.most || greedy[0].Held != MaxLookups || greedy[9].Held != fewLookups {
-		t.Errorf("%d of %d are used, the first has %d, the last %d", b.used, b.most, greedy[0].Held, greedy[9].Held)
+	if b.used > b.most || greedy[0].held != MaxSockets || greedy[9].held != fewSockets {
+		t.Errorf("%d of %d are used, the first has %d, the last %d", b.used, b.most, greedy[0].held, greedy[9].held)
 	}
-	greedy[0].give()
-	if greedy[0].take() {
+	greedy[0].Give()
+	if greedy[0].Take() {
 		t.Error("one that has many gets one of the last")
 	}
 	for _, ls := range greedy {
-		for ls.Held > 0 {
-			ls.give()
+		for ls.held > 0 {
+			ls.Give()
 		}
 	}
 	if b.used != 0 {
 		t.Errorf("%d are used by nobody", b.used)
 	}
-	if most := lookupBudget().most; most > maxAllLook || most < fewLookups {
+	if most := sharedAllowance().most; most > maxAllSockets || most < fewSockets {
 		t.Errorf("the process has %d", most)
 	}
 }
@@ -45,10 +46,15 @@ func TestSessionsShareTheBudget(t *testing.T) {
 // TestConnectsHoldNoSeats: a connect waits until what was sent before is read, for which
 // the session needs a seat.
 func TestConnectsHoldNoSeats(t *testing.T) {
-	ls := newLookups(nil, NewSeats())
-	theirs, l, e := ls.open(unix.SOCK_SEQPACKET, unix.AF_INET, InetAddress(unix.AF_INET, netip.MustParseAddrPort("127.0.0.53:53")))
+	seats := make(chan struct{}, 1)
+	take := func() (leave func()) {
+		seats <- struct{}{}
+		return func() { <-seats }
+	}
+	ls := New(nil, take)
+	theirs, l, e := ls.Open(unix.SOCK_SEQPACKET, unix.AF_INET, kernel.InetAddress(unix.AF_INET, netip.MustParseAddrPort("127.0.0.53:53")))
 	filetest.Must(t, e)
-	ls.take()
+	ls.Take()
 	defer unix.Close(theirs)
 	for range cap(ls.busy) {
 		ls.busy <- struct{}{}
@@ -57,13 +63,15 @@ func TestConnectsHoldNoSeats(t *testing.T) {
 		_, err := unix.Write(theirs, []byte("question"))
 		filetest.Must(t, err)
 	}
-	q := &Question{broker: &Broker{session: &Session{Seats: ls.seats}}}
-	q.sit()
+	leave := take()
 	rested := false
-	l.connect(nil, netip.AddrPort{}, func(wait func()) {
-		q.rest(func() { rested = rested || len(ls.seats.Mine) == 0; wait() })
+	l.Connect(nil, netip.AddrPort{}, func(wait func()) {
+		leave()
+		rested = true
+		wait()
+		leave = take()
 	})
-	q.leave()
+	leave()
 	if !rested {
 		t.Error("it waits with a seat")
 	}
@@ -75,9 +83,9 @@ func TestConnectsHoldNoSeats(t *testing.T) {
 // TestOtherSessionsGetAnswers: when sessions have had all the memory taken that there is
 // for datagrams, the others get their answers.
 func TestOtherSessionsGetAnswers(t *testing.T) {
-	ls := newLookups(nil, NewSeats())
-	ls.take()
-	theirs, other, err := ls.open(unix.SOCK_SEQPACKET, unix.AF_INET, nil)
+	ls := New(nil, noSeats)
+	ls.Take()
+	theirs, other, err := ls.Open(unix.SOCK_SEQPACKET, unix.AF_INET, nil)
 	filetest.Must(t, err)
 	defer func() {
 		unix.Close(theirs)
@@ -100,7 +108,10 @@ func TestOtherSessionsGetAnswers(t *testing.T) {
 	}
 }
 
-func (l *lookup) isEmpty() bool {
+// noSeats never waits.
+func noSeats() (leave func()) { return func() {} }
+
+func (l *Socket) isEmpty() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue) == 0

@@ -1,0 +1,132 @@
+//go:build amd64 || arm64
+
+package namespaces
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// gitLinks keep the data of repositories free of links that commands make. Git outside
+// follows them: the message of a commit, a log, the index or a list of fetched branches
+// would be written to its settings, or to any file of its user's. Git itself makes no links
+// but those to branches. Commands must be able to write there, so nothing can keep links
+// from being made: they are removed when a command has ended.
+type gitLinks struct {
+	root  *os.Root
+	top   *os.File             // the same, to look whether anything has changed; nil where it cannot be opened
+	first map[string]string    // those that were there before any command, and where they led
+	seen  map[string]directory // what the directories held when they were last looked at
+}
+
+// A directory is what one held. The time of its last change cannot be set.
+type directory struct {
+	number  uint64
+	changed unix.Timespec
+	subs    []string
+}
+
+// maxSeen bounds the memory of what was looked at; what is not remembered is looked at again.
+const maxSeen = 10_000
+
+// settleTime is how long ago a directory must have been changed for its time to tell of
+// the next change, too.
+const settleTime = 2 * time.Second
+
+// gitShallow hold so many files that only their first level is looked at; nothing below
+// them is written by a name that git does not make new.
+var gitShallow = []string{"objects", "lfs", "annex", "svn"}
+
+// open begins to look at repositories below the root.
+func (l *gitLinks) open(root *os.Root) {
+	l.root = root
+	l.top, _ = root.Open(".")
+	l.first, l.seen = map[string]string{}, map[string]directory{}
+}
+
+func (l *gitLinks) close() {
+	if l.top != nil {
+		l.top.Close()
+	}
+}
+
+// drop removes the links in a git directory; begin takes down instead which there are.
+func (l *gitLinks) drop(git string, begin bool) {
+	for _, sub := range l.look(git, begin) {
+		name := filepath.Base(sub)
+		switch {
+		case slices.Contains(gitDirs, name): // nothing can be written there
+		case name == gitOwnTree:
+			for _, tree := range l.look(sub, begin) {
+				l.dropBelow(tree, begin)
+			}
+		case slices.Contains(gitShallow, name):
+			l.look(sub, begin)
+		default:
+			l.dropBelow(sub, begin)
+		}
+	}
+}
+
+func (l *gitLinks) dropBelow(dir string, begin bool) {
+	for dirs := []string{dir}; len(dirs) > 0; dirs = dirs[1:] {
+		dirs = append(dirs, l.look(dirs[0], begin)...)
+	}
+}
+
+// look removes the links in a directory, unless that is what it was when it was last looked
+// at, and returns the directories in it.
+func (l *gitLinks) look(dir string, begin bool) (subs []string) {
+	var stat unix.Stat_t
+	if l.top == nil || unix.Fstatat(int(l.top.Fd()), dir, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return nil
+	}
+	changed := stat.Ctim
+	if was, ok := l.seen[dir]; ok && was.changed == changed && was.number == stat.Ino {
+		return was.subs
+	}
+	settled := time.Since(time.Unix(changed.Unix())) > settleTime
+	file, err := l.root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	entries, _ := file.ReadDir(-1)
+	file.Close()
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		switch {
+		case entry.IsDir():
+			subs = append(subs, path)
+		case entry.Type()&fs.ModeSymlink != 0:
+			l.judge(path, begin)
+		}
+	}
+	if delete(l.seen, dir); settled && len(l.seen) < maxSeen {
+		l.seen[dir] = directory{stat.Ino, changed, subs}
+	}
+	return subs
+}
+
+// judge removes a link, or puts back one that was there before any command.
+func (l *gitLinks) judge(path string, begin bool) {
+	to, err := l.root.Readlink(path)
+	if err != nil {
+		return
+	}
+	if begin {
+		l.first[path] = to
+	}
+	was, known := l.first[path]
+	if known && was == to || strings.HasPrefix(to, "refs/") && filepath.Clean(to) == to {
+		return
+	}
+	if l.root.Remove(path) == nil && known {
+		_ = l.root.Symlink(was, path)
+	}
+}

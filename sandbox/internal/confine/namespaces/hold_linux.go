@@ -1,0 +1,141 @@
+//go:build amd64 || arm64
+
+package namespaces
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
+	"golang.org/x/sys/unix"
+)
+
+// maxHops is how many links in one name are followed, as the kernel does.
+const maxHops = 40
+
+// hold keeps commands from moving away what leads to a name below top, which another thing
+// could be put in the place of: the directories on the way and the links. It returns where
+// the name leads, "" for outside of top or to nothing.
+func (g gitGuard) hold(name string) (path string, err error) {
+	top := g.top
+	rest, at, hops := strings.Split(name, "/"), top, 0
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		next := filepath.Join(at, part)
+		if !policy.Below(next, []string{top}) {
+			return "", nil
+		}
+		info, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if hops > 0 {
+				return "", missingError(next)
+			}
+			return "", nil
+		case errors.Is(err, fs.ErrPermission): // commands could let themselves in
+			return "", fmt.Errorf("let the owner of %s reach it: %w", filepath.Dir(next), err)
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink != 0:
+			if hops++; hops > maxHops {
+				return "", nil // it leads nowhere
+			}
+			to, err := os.Readlink(next)
+			if err == nil {
+				err = holdLink(next)
+			}
+			if err != nil {
+				return "", fmt.Errorf("the symbolic link %s cannot be guarded here: %w", next, err)
+			}
+			if filepath.IsAbs(to) {
+				if at, to = top, strings.TrimPrefix(filepath.Clean(to), top+"/"); filepath.IsAbs(to) {
+					return "", nil
+				}
+			}
+			rest = append(strings.Split(to, "/"), rest...)
+			continue
+		case info.IsDir() && len(rest) > 0 && next != top:
+			if err := g.keep(next); err != nil {
+				return "", err
+			}
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// A missingError is of a link that leads to a path below the top which does not exist.
+type missingError string
+
+func (path missingError) Error() string {
+	return fmt.Sprintf("a symbolic link leads to %s, which does not exist, so commands could make it; make it, or remove the link", string(path))
+}
+
+// unlessMissing is err, nil for a missingError: what is made there is as new as any other
+// repository that commands make.
+func unlessMissing(err error) error {
+	if missing := missingError(""); errors.As(err, &missing) {
+		return nil
+	}
+	return err
+}
+
+// keep makes a directory a mount point, once.
+func (g gitGuard) keep(dir string) error {
+	if g.held[dir] {
+		return nil
+	}
+	g.held[dir] = true
+	return unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+// holdLink mounts a symbolic link over itself, so that it cannot be moved.
+func holdLink(path string) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// guardSetting makes read only what a name below the top leads to, and the programs that
+// links in a directory of hooks lead to, and holds the way.
+func (g gitGuard) guardSetting(name string) error {
+	path, err := g.hold(name)
+	if err != nil || path == "" || path == g.top {
+		return g.unlessNew(name, err)
+	}
+	entries, _ := os.ReadDir(path) // of a directory; a file has none
+	for _, entry := range entries {
+		if entry.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		rel, err := filepath.Rel(g.top, filepath.Join(path, entry.Name()))
+		if err != nil {
+			return err
+		}
+		program, err := g.hold(rel)
+		if err == nil && program != "" {
+			err = readOnly(program)
+		}
+		if err := g.unlessNew(name, err); err != nil {
+			return err
+		}
+	}
+	return readOnly(path)
+}
+
+// unlessNew is err, but for a missingError outside of the workspace's own .git: commands
+// could make such links, to have later commands refused.
+func (g gitGuard) unlessNew(name string, err error) error {
+	if strings.HasPrefix(name, ".git/") {
+		return err
+	}
+	return unlessMissing(err)
+}

@@ -1,0 +1,89 @@
+package policy
+
+import "strings"
+
+// A gitSetting is one variable of a file of git's settings, its section and key in lower case.
+type gitSetting struct{ section, key, value string }
+
+// parseGitConfig reads settings as git does: quotes, escapes, comments, and values that go
+// on in the next line.
+func parseGitConfig(text string) (settings []gitSetting) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	section := ""
+	for text = strings.TrimPrefix(text, "\ufeff"); text != ""; {
+		switch c := text[0]; {
+		case strings.ContainsRune(" \t\n\r", rune(c)):
+			text = text[1:]
+		case c == '#' || c == ';':
+			_, text, _ = strings.Cut(text, "\n")
+		case c == '[':
+			section, text = gitSection(text[1:])
+		default:
+			end := strings.IndexAny(text, "=\n")
+			if end < 0 || text[end] == '\n' { // a key without a value
+				_, text, _ = strings.Cut(text, "\n")
+				continue
+			}
+			s := gitSetting{section: section, key: strings.ToLower(strings.TrimSpace(text[:end]))}
+			s.value, text = gitValue(text[end+1:])
+			settings = append(settings, s)
+		}
+	}
+	return settings
+}
+
+// gitSection reads the head of a section after its "[". A name in quotes may hold anything.
+func gitSection(text string) (section, rest string) {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			quoted = !quoted
+		case text[i] == '\\' && quoted:
+			i++
+		case text[i] == ']' && !quoted || text[i] == '\n':
+			section, _, _ = strings.Cut(text[:i], " ")
+			section, _, _ = strings.Cut(section, ".") // the old way to write a name in a section
+			return strings.ToLower(section), text[i+1:]
+		}
+	}
+	return "", ""
+}
+
+// gitValue reads a value after its "=".
+func gitValue(text string) (value, rest string) {
+	var b strings.Builder
+	quoted := false
+	text = strings.TrimLeft(text, " \t")
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			return strings.TrimRight(b.String(), " \t"), text[i+1:]
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && i+1 < len(text):
+			i++
+			if text[i] != '\n' {
+				b.WriteByte(unescapeGit(text[i]))
+			}
+		case (c == '#' || c == ';') && !quoted:
+			_, rest, _ = strings.Cut(text[i:], "\n")
+			return strings.TrimRight(b.String(), " \t"), rest
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return strings.TrimRight(b.String(), " \t"), ""
+}
+
+func unescapeGit(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	}
+	return c
+}

@@ -62,7 +62,8 @@ var machine = []section{
 		}, {
 			name: "strace", needs: []string{"strace"},
 			calls: []string{"strace -f -o trace sh -c 'cat /etc/hostname > /dev/null' && grep -c execve trace && echo traced"},
-			shows: "traced\n",
+			open:  true,
+			says:  blocked + "stop processes at their exit, as strace does: they could keep each other from being killed; gdb does without",
 		}, {
 			name: "gdb: run, and attach to a child", needs: []string{"gdb", "gcc"},
 			files: map[string]string{"a.c": "#include <unistd.h>\nint answer = 41;\nint main(int argc, char **argv) { if (argc > 1) pause(); return 0; }\n"},

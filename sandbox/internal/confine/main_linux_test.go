@@ -51,6 +51,9 @@ func TestMain(m *testing.M) {
 	if whom := os.Getenv(stopperVar); whom != "" {
 		beStopper(whom)
 	}
+	if os.Getenv(tracedVar) != "" {
+		beTraced()
+	}
 	if dir := os.Getenv(netVar); dir != "" {
 		beNetwork(dir)
 	}

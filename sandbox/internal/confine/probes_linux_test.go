@@ -70,6 +70,19 @@ func withFD(path string, flags int, f func(fd int) error) error {
 	return f(fd)
 }
 
+// truncatedByOpen opens a file neither to read nor to write, which is asked of no wall
+// but the user's rights, and has it emptied.
+func truncatedByOpen(path string) error {
+	err := withFD(path, unix.O_ACCMODE|unix.O_TRUNC, func(int) error { return nil })
+	if info, e := os.Stat(path); e == nil && info.Size() == 0 {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("it was opened, and has what it had")
+	}
+	return err
+}
+
 func socketOnly(domain, kind, proto int) func() error {
 	return func() error {
 		_, err := unix.Socket(domain, kind, proto)
@@ -121,6 +134,10 @@ var probeTable = map[string]escape{
 	"dial":       {try: func() error { _, err := net.Dial(os.Getenv("PROBE_NETWORK"), os.Getenv("PROBE_ADDRESS")); return err }},
 	"disconnect": {try: listenDisconnected},
 	"inherited":  {try: func() error { _, err := unix.Read(number("PROBE_FD"), make([]byte, 6)); return err }},
+	// the end
+	"exit-stop-seize": {try: seizeForExit},
+	"exit-stop-set":   {try: setForExit(unix.PTRACE_SETOPTIONS)},
+	"exit-stop-old":   {try: setForExit(0x15)}, // where the architecture has it
 	// files
 	"read":             {try: func() error { _, err := os.ReadFile(outside("secret")); return err }},
 	"list":             {try: func() error { _, err := os.ReadDir(outside("")); return err }},
@@ -128,6 +145,8 @@ var probeTable = map[string]escape{
 	"create":           {try: func() error { return os.WriteFile(outside("new"), nil, 0o600) }},
 	"truncate":         {try: func() error { return unix.Truncate(outside("secret"), 1) }},
 	"open-truncate":    {try: func() error { return withFD(outside("secret"), unix.O_TRUNC, func(int) error { return nil }) }},
+	"open-neither":     {try: func() error { return withFD(outside("secret"), unix.O_ACCMODE, func(int) error { return nil }) }},
+	"truncate-neither": {try: func() error { return truncatedByOpen(outside("secret")) }},
 	"unlink":           {try: func() error { return unix.Unlink(outside("secret")) }},
 	"mkdir":            {try: func() error { return unix.Mkdir(outside("d"), 0o755) }},
 	"rmdir":            {try: func() error { return unix.Rmdir(outside("empty")) }},

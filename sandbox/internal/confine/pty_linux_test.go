@@ -33,7 +33,8 @@ func openTerminals() error {
 		}
 		var worked []string
 		for name, flags := range map[string]int{"rw": unix.O_RDWR, "rw-noctty": unix.O_RDWR | unix.O_NOCTTY, "read": unix.O_RDONLY,
-			"read-noctty": unix.O_RDONLY | unix.O_NOCTTY, "write": unix.O_WRONLY, "create": unix.O_RDWR | unix.O_CREAT, "path": unix.O_RDWR | unix.O_NONBLOCK} {
+			"read-noctty": unix.O_RDONLY | unix.O_NOCTTY, "write": unix.O_WRONLY, "create": unix.O_RDWR | unix.O_CREAT, "path": unix.O_RDWR | unix.O_NONBLOCK,
+			"neither": unix.O_ACCMODE, "neither-noctty": unix.O_ACCMODE | unix.O_NOCTTY} {
 			if fd, err := unix.Open(lines.Text(), flags|unix.O_CLOEXEC, 0o600); err == nil {
 				worked = append(worked, name)
 				unix.Close(fd)

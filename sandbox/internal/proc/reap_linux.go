@@ -46,9 +46,7 @@ func lookSoon() {
 
 // Wait collects a child and returns how it ended.
 func Wait(pid int) (status syscall.WaitStatus, err error) {
-	for err = unix.EINTR; err == unix.EINTR; {
-		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
-	}
+	err = awaitEnd(pid)
 	err = children.collect(pid, func() error {
 		if err == nil {
 			_, err = syscall.Wait4(pid, &status, unix.WNOHANG|unix.WALL, nil)
@@ -58,6 +56,29 @@ func Wait(pid int) (status syscall.WaitStatus, err error) {
 	lookSoon()
 	return status, err
 }
+
+// awaitEnd waits until a child has ended, and does not collect it. A child that has itself
+// traced by this process is shown when it stops, too, which is then taken as seen.
+func awaitEnd(pid int) error {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil, info.Code == childExited, info.Code == childKilled, info.Code == childDumped:
+			return err
+		default:
+			_ = unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOHANG|unix.WALL, nil)
+		}
+	}
+}
+
+// Why a child is shown, of those that package unix does not name: it has ended.
+const (
+	childExited = 1 + iota // CLD_EXITED
+	childKilled            // CLD_KILLED
+	childDumped            // CLD_DUMPED
+)
 
 // rest is how long a child that somebody is about to collect may hide the others.
 const rest = time.Second

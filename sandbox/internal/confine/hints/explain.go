@@ -71,6 +71,8 @@ func (x Explainer) Explain(stderr string, refusals []Refusal) []string {
 			say(sentence("become another user", ""))
 		case x.Hidden && unsharing.MatchString(line):
 			say(sentence("create namespaces", ""))
+		case tracing.MatchString(line):
+			say(sentence("stop processes at their exit, as strace does: they could keep each other from being killed; gdb does without", ""))
 		case pinging.MatchString(line):
 			say(sentence("open a raw network socket", ""))
 		case x.Unjudged && denied.MatchString(line) && judgedCalls.MatchString(line):
@@ -223,6 +225,7 @@ var (
 	nesting   = lazyregexp.New(`No usable sandbox!|FATAL:sandbox/linux/services/credentials\.cc|unning as root without --no-sandbox|Failed to move to new namespace`)
 	becoming  = lazyregexp.New(`(?i)^(sudo|su|doas): .*(denied|not permitted|no new privileges|setuid|set-?uid|effective uid|cannot set|authentication|critical error)`)
 	unsharing = lazyregexp.New(`(?i)^(unshare: unshare failed|bwrap: .*namespace)`)
+	tracing   = lazyregexp.New(`^strace: .*PTRACE_(SEIZE|SETOPTIONS).*: Invalid argument`)
 	pinging   = lazyregexp.New(`\bping6?: .*(?i:permission denied|not permitted|missing cap_net_raw)`)
 	reading   = lazyregexp.New(`(?i)\b(cat|less|more|head|tail|ls|find|grep|rg|wc|stat|du|sed|awk|source|diff|read|reading|cannot open|can't open|opening|open directory|chdir|cd|list|listing|import|load|loading)\b`)
 	// What programs say of addresses and names where there is no network.

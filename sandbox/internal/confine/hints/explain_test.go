@@ -176,6 +176,7 @@ func TestExplainHidden(t *testing.T) {
 		"sh: 1: cannot create /no/such/new: Directory nonexistent":                                           "",
 		"fatal: repository '/etc' does not exist":                                                            "read /etc (outside",
 		"unshare: unshare failed: Permission denied":                                                         "create namespaces",
+		"strace: attach: ptrace(PTRACE_SEIZE, 4711): Invalid argument":                                       "stop processes at their exit",
 		"bwrap: Creating new namespace failed: Permission denied":                                            "create namespaces",
 		"Cannot connect to the Docker daemon at unix:///run/engine.sock. Is the docker daemon running?":      "connect to /run/engine.sock (outside the workspace; ask the user to add --allow-write /run/engine.sock to",
 	} {

@@ -43,6 +43,7 @@ type Cell struct {
 	mu     sync.Mutex    // held while the reaper's id must stay its own
 	ended  bool          // the reaper has
 	leader chan struct{} // closed when the program has ended
+	over   bool          // it is closed: follow's
 	status syscall.WaitStatus
 	done   chan struct{} // closed when nothing is left
 	dying  atomic.Bool   // strikeOn is at it
@@ -134,8 +135,7 @@ func (c *Cell) follow(killed bool) {
 		if killed = err != nil; killed || n.pid == 0 {
 			break
 		}
-		if int(n.pid) == c.program {
-			c.status = syscall.WaitStatus(n.status)
+		if int(n.pid) == c.program && c.takeEnd(syscall.WaitStatus(n.status)) {
 			c.isolator.locks.mend()
 			close(c.leader)
 		}
@@ -148,12 +148,21 @@ func (c *Cell) follow(killed bool) {
 	}
 	c.isolator.locks.mend()
 	c.notes.Close()
-	select {
-	case <-c.leader:
-	default:
+	if !c.over {
 		close(c.leader)
 	}
 	close(c.done)
+}
+
+// takeEnd takes down how the program has ended, and reports whether it has now. Who has
+// itself traced by the reaper is told of when it stops, too; and later the program's
+// number can be that of another process, which falls to the reaper.
+func (c *Cell) takeEnd(status syscall.WaitStatus) bool {
+	if c.over || !status.Exited() && !status.Signaled() {
+		return false
+	}
+	c.status, c.over = status, true
+	return true
 }
 
 // Wait blocks until the program has ended and returns how; others of the cell

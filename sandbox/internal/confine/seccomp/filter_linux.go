@@ -100,7 +100,7 @@ func refusedRules() []rule {
 			{when: []cond{{arg: 0, mask: unix.CLONE_PARENT, any: true}}, then: retErrno(unix.EPERM)}}},
 		rule{nr: unix.SYS_UNSHARE, otherwise: retAllow, clauses: []clause{
 			{when: []cond{{arg: 0, mask: newNamespaces, any: true}}, then: retNotify}}},
-		ioctlRule())
+		ioctlRule(), tracingRule())
 }
 
 // brokeredRules go to the broker, which does what is allowed by itself.
@@ -229,14 +229,21 @@ func otherTaskRules() []rule {
 	return rules
 }
 
+// neitherMode is the access of an open that is neither to read nor to write. It takes a
+// user's right to both, and Landlock is asked for none: what has it then can empty files
+// where Landlock does not know truncation, and steer terminals.
+const neitherMode = unix.O_ACCMODE
+
 // creationRules refuse making files with the set-id bits: a server that runs as
 // root must not leave a set-id program where others can run it. Where Landlock
-// does not know truncation, opening for it is refused too.
+// does not know truncation, opening for it is refused too, and everywhere opening in
+// a way of which it knows nothing.
 func creationRules(o Options) []rule {
 	open := func(nr uint32, flags int) rule {
 		r := rule{nr: nr, otherwise: retAllow, clauses: []clause{{when: []cond{
 			{arg: flags, mask: unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY, any: true},
-			{arg: flags + 1, mask: SetIDBits, any: true}}, then: retErrno(unix.EPERM)}}}
+			{arg: flags + 1, mask: SetIDBits, any: true}}, then: retErrno(unix.EPERM)},
+			{when: []cond{{arg: flags, mask: unix.O_ACCMODE, val: neitherMode}}, then: retErrno(unix.EACCES)}}}
 		if !o.truncate {
 			r.clauses = append(r.clauses, clause{when: []cond{
 				{arg: flags, mask: unix.O_TRUNC, any: true},

@@ -14,7 +14,8 @@ import (
 
 // WithoutSetID is start for a process that cannot make files with the set-id bits, nor
 // can its descendants: for commands whose files others see than those that they are
-// kept from. Nothing else is refused to them, but for the calls of foreign architectures.
+// kept from. Little else is refused to them: the calls of foreign architectures, to open
+// files neither to read nor to write, and what would keep them from being killed.
 func WithoutSetID(start func() (pid int, err error)) func() (pid int, err error) {
 	return func() (pid int, err error) {
 		done := make(chan struct{})
@@ -45,6 +46,7 @@ func refuseSetID() error {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
 	rules := append(modeRules(), creationRules(Options{truncate: true})...)
+	rules = append(rules, tracingRule())
 	_, err := kernel.InstallFilter(assemble(auditArch, unix.SYS_RSEQ_SLICE_YIELD, rules), false)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
 		return nil

@@ -27,6 +27,7 @@ for dir in /dev/shm /tmp /run; do mount -t tmpfs tmpfs "$dir"; done
 chmod 1777 /tmp /dev/shm /var/tmp
 chown user:user /home/user
 ip link set lo up
+ip addr add 203.0.113.1/32 dev lo # an address of its own that is not loopback's
 ln -s /bin/busybox /usr/bin/env
 echo secret > /srv/secret
 

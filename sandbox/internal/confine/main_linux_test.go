@@ -58,6 +58,9 @@ func TestMain(m *testing.M) {
 	if whom := os.Getenv(stopperVar); whom != "" {
 		beStopper(whom)
 	}
+	if file := os.Getenv(firstEndsVar); file != "" {
+		beWithoutFirst(file)
+	}
 	if os.Getenv(tracedVar) != "" {
 		beTraced()
 	}

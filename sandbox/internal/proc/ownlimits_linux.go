@@ -56,7 +56,7 @@ func (c childState) call(pid int, nr uintptr, args ...uintptr) (err error) {
 	}
 	var e unix.Errno
 	if err = c.calling(nr, args...).put(pid); err == nil {
-		e, err = callResult(pid)
+		e, err = callResult(pid, c.next())
 	}
 	for _, back := range []error{poke(pid, c.next(), before[:]), c.put(pid)} {
 		if err == nil {
@@ -69,17 +69,21 @@ func (c childState) call(pid int, nr uintptr, args ...uintptr) (err error) {
 	return err
 }
 
-// callResult has a child go on until it has made the call for which it was prepared.
-func callResult(pid int) (unix.Errno, error) {
-	if err := unix.PtraceCont(pid, 0); err != nil {
-		return 0, err
-	}
-	if !stopped(pid) {
-		return 0, unix.ESRCH
-	}
-	after, err := stoppedAt(pid)
-	if err != nil {
-		return 0, err
+// callResult has a child go on until it has made the call for which it was prepared, which
+// is at that address. A trap that stops it there is a signal of somebody else's.
+func callResult(pid int, at uintptr) (unix.Errno, error) {
+	var after childState
+	for made := false; !made; made = after.next() != at {
+		if err := unix.PtraceCont(pid, 0); err != nil {
+			return 0, err
+		}
+		if !stopped(pid) {
+			return 0, unix.ESRCH
+		}
+		var err error
+		if after, err = stoppedAt(pid); err != nil {
+			return 0, err
+		}
 	}
 	const lastErrno = 4095
 	if r := after.result(); r < 0 && r >= -lastErrno {

@@ -155,7 +155,7 @@ func Orphan(pid int) bool {
 // one, which only our commands do. It holds for ended processes too. Kernels
 // that do not count filters (before 5.9) know no Landlock either.
 func Confined(pid int) bool {
-	filters, err := strconv.Atoi(StatusField(pid, "Seccomp_filters"))
+	filters, err := strconv.Atoi(StatusField(living(pid), "Seccomp_filters"))
 	ours, err2 := strconv.Atoi(StatusField(os.Getpid(), "Seccomp_filters"))
 	return err == nil && err2 == nil && filters > ours
 }

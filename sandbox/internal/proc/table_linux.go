@@ -50,7 +50,8 @@ func readFile(path string) ([]byte, error) {
 	}
 }
 
-// exiting is the flag of a process whose end has begun in the kernel (PF_EXITING).
+// exiting is the flag of a thread whose end has begun in the kernel (PF_EXITING). The line
+// of a process has the state of its first thread, which the others may outlive.
 const exiting = 0x4
 
 // Read reads one line of it; false when there is no such process.
@@ -67,10 +68,10 @@ func read(dir string, pid int) (Process, bool) {
 		return Process{}, false
 	}
 	number := func(i int) uint64 { n, _ := strconv.ParseUint(string(fields[i]), 10, 64); return n }
-	state := fields[0][0]
-	return Process{PID: pid, Parent: int(number(1)), Group: int(number(2)), Session: int(number(3)), Threads: int(number(17)), Born: number(19),
+	state, threads := fields[0][0], int(number(17))
+	return Process{PID: pid, Parent: int(number(1)), Group: int(number(2)), Session: int(number(3)), Threads: threads, Born: number(19),
 		Stopped: state == 'T' || state == 't',
-		Dead:    state == 'Z' || state == 'X' || number(6)&exiting != 0}, true
+		Dead:    threads <= 1 && (state == 'Z' || state == 'X' || number(6)&exiting != 0)}, true
 }
 
 // Family is every process for which root holds, and all descendants of those.
@@ -117,9 +118,24 @@ func Name(tid int) string {
 	return strings.TrimSpace(string(text))
 }
 
+// living is a thread of a process that tells what only one that has not ended can: another
+// than the first, where that has.
+func living(pid int) (tid int) {
+	ended := func(tid int) bool { return strings.HasPrefix(StatusField(tid, "State"), "Z") }
+	if !ended(pid) {
+		return pid
+	}
+	for _, tid := range numbers(entries("/proc/" + strconv.Itoa(pid) + "/task")) {
+		if tid != pid && !ended(tid) {
+			return tid
+		}
+	}
+	return pid
+}
+
 // Environ returns the environment that a process was started with.
 func Environ(pid int) []string {
-	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(living(pid)) + "/environ")
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 

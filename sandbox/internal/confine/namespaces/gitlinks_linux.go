@@ -39,9 +39,12 @@ const maxSeen = 10_000
 // the next change, too.
 const settleTime = 2 * time.Second
 
-// gitShallow hold so many files that only their first level is looked at; nothing below
-// them is written by a name that git does not make new.
-var gitShallow = []string{"objects", "lfs", "annex", "svn"}
+// gitStores hold objects in so many directories that these are not looked into: of two
+// letters, or another "objects". Nothing there is written by a name that is not made new.
+// What tells of the objects, as objects/info/commit-graph, is written through links.
+var gitStores = []string{gitObjects, "lfs", "annex"}
+
+const gitObjects = "objects"
 
 // open begins to look at repositories below the root.
 func (l *gitLinks) open(root *os.Root) {
@@ -66,8 +69,12 @@ func (l *gitLinks) drop(git string, begin bool) {
 			for _, tree := range l.look(sub, begin) {
 				l.dropBelow(tree, begin)
 			}
-		case slices.Contains(gitShallow, name):
-			l.look(sub, begin)
+		case slices.Contains(gitStores, name):
+			for _, part := range l.look(sub, begin) {
+				if base := filepath.Base(part); base != gitObjects && len(base) != 2 {
+					l.dropBelow(part, begin)
+				}
+			}
 		default:
 			l.dropBelow(sub, begin)
 		}

@@ -53,9 +53,11 @@ func (g gitGuard) hold(name string) (path string, err error) {
 				return "", fmt.Errorf("the symbolic link %s cannot be guarded here: %w", next, err)
 			}
 			if filepath.IsAbs(to) {
-				if at, to = top, strings.TrimPrefix(filepath.Clean(to), top+"/"); filepath.IsAbs(to) {
+				name, below := g.enter(to)
+				if !below {
 					return "", nil
 				}
+				at, to = top, name
 			}
 			rest = append(strings.Split(to, "/"), rest...)
 			continue
@@ -134,7 +136,7 @@ func (g gitGuard) guardSetting(name string) error {
 // unlessNew is err, but for a missingError outside of the workspace's own .git: commands
 // could make such links, to have later commands refused.
 func (g gitGuard) unlessNew(name string, err error) error {
-	if strings.HasPrefix(name, ".git/") {
+	if strings.HasPrefix(filepath.Clean(name), ".git/") {
 		return err
 	}
 	return unlessMissing(err)

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"path"
 	"path/filepath"
 	"strings"
 )
@@ -9,46 +8,60 @@ import (
 // maxIncludes bounds how many files of settings are read because others include them.
 const maxIncludes = 100
 
-// NamedByGit lists what the settings of the repository at top, and those that they include,
-// name in its tree that git runs or takes for settings: slash-separated, below top. read
-// returns the content of a file below top, "" for none.
-func NamedByGit(read func(name string) string, top string) (names []string) {
-	files := []string{".git/config", ".git/config.worktree"}
+// A GitTree is a repository as it is used in one work tree.
+type GitTree struct {
+	Dirs []string // where its settings lie, its own directory first
+	Tree string   // the work tree, "" for a bare repository
+}
+
+// A GitName is an absolute path that settings name.
+type GitName struct {
+	Path  string
+	Hooks bool // a directory of programs
+}
+
+// Named lists what the settings of a repository, and those that they include, name that git
+// runs or takes for settings: hooks in every place where git looks for them. read returns the content of a file, "" for none.
+func (g GitTree) Named(read func(path string) string) (names []GitName) {
+	var files []string
+	for _, dir := range g.Dirs {
+		files = append(files, filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree"))
+	}
 	for i := 0; i < len(files) && i < maxIncludes; i++ {
 		for _, s := range parseGitConfig(read(files[i])) {
 			switch {
 			case s.section == "core" && s.key == "hookspath":
-				names = appendBelow(names, top, "", s.value)
+				for _, path := range g.paths(s.value, g.Tree, g.Dirs[0]) { // the latter when somebody pushes
+					names = append(names, GitName{strings.TrimSuffix(path, "/_"), true}) // of husky, whose hooks lie beside it
+				}
 			case strings.HasPrefix(s.section, "include") && s.key == "path":
-				included := appendBelow(nil, top, path.Dir(files[i]), s.value)
-				names = append(names, included...)
-				files = append(files, included...)
+				for _, path := range g.paths(s.value, files[i][:strings.LastIndexByte(files[i], '/')]) {
+					names, files = append(names, GitName{Path: path}), append(files, path)
+				}
 			}
 		}
 	}
 	return names
 }
 
-// appendBelow adds what a value names, counted from dir, unless it lies outside of top.
-func appendBelow(names []string, top, dir, value string) []string {
+// paths lists what a value may name, counted from directories. A home is looked for in
+// every directory around the repository: where it is elsewhere, what the value names is too.
+// They are not cleaned, for ".." after a link leads to what is above its end.
+func (g GitTree) paths(value string, dirs ...string) (paths []string) {
 	if strings.HasPrefix(value, "~") {
-		return names // the home of the user, or of another one
+		_, value, _ = strings.Cut(value, "/")
+		dirs = []string{"/"}
+		for dir := g.Dirs[0]; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
 	}
 	if filepath.IsAbs(value) {
-		rel, err := filepath.Rel(top, value)
-		if err != nil {
-			return names
+		return []string{strings.TrimRight(value, "/")}
+	}
+	for _, dir := range dirs {
+		if dir != "" && value != "" {
+			paths = append(paths, strings.TrimRight(dir+"/"+value, "/"))
 		}
-		value = filepath.ToSlash(rel)
-	} else {
-		value = path.Join(dir, value)
 	}
-	value = path.Clean(value)
-	if path.Base(value) == "_" { // of husky, whose hooks lie beside it
-		value = path.Dir(value)
-	}
-	if first, _, _ := strings.Cut(value, "/"); value == "" || value == "." || value == ".git" || first == ".." {
-		return names
-	}
-	return append(names, value)
+	return paths
 }

@@ -16,27 +16,12 @@ import (
 )
 
 // use takes down that a repository is used in a work tree, "" for none.
-func (g gitGuard) use(tree string, dirs ...string) {
+func (g gitGuard) use(tree, git string) { g.useTree(policy.GitTree{Dirs: []string{git}, Tree: tree}) }
+
+func (g gitGuard) useTree(tree policy.GitTree) {
 	if len(*g.trees) < maxHeads {
-		*g.trees = append(*g.trees, policy.GitTree{Dirs: dirs, Tree: tree})
+		*g.trees = append(*g.trees, tree)
 	}
-}
-
-// usePointer takes down the repository of a work tree whose .git is a file that names it.
-func (g gitGuard) usePointer(tree, git string) {
-	dirs := []string{git}
-	if common := strings.TrimSpace(g.read(filepath.Join(git, "commondir"))); common != "" {
-		dirs = append(dirs, absolute(common, git))
-	}
-	g.use(tree, dirs...)
-}
-
-// absolute is a path, counted from dir if it is relative.
-func absolute(path, dir string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 // guardNamed guards what the settings of repositories name. Those of the workspace may name
@@ -62,33 +47,9 @@ func (g gitGuard) guardNamed() error {
 	return nil
 }
 
-// enter returns the name below the top by which a path of the machine comes into it, links
-// outside resolved: the user may have come by one.
+// enter returns the name below the top by which a path of the machine comes into it.
 func (g gitGuard) enter(path string) (name string, below bool) {
-	if rel, ok := strings.CutPrefix(path, g.top+"/"); ok && !strings.Contains(rel, "..") {
-		return rel, true
-	}
-	at, rest := "", ""
-	for i := 1; i <= len(path); i++ {
-		if i < len(path) && path[i] != '/' {
-			continue
-		}
-		real, err := realPath(path[:i])
-		if err != nil {
-			break
-		}
-		switch inside := policy.Below(real, []string{g.top}); {
-		case !inside:
-			at = ""
-		case at == "":
-			at, rest = real, path[i:]
-		}
-	}
-	if at == "" {
-		return "", false
-	}
-	rel, err := filepath.Rel(g.top, at)
-	return rel + rest, err == nil
+	return policy.EnterTree(path, g.top, realPath)
 }
 
 // openOld opens a path as the machine has it.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
@@ -163,14 +162,13 @@ func (g gitGuard) guardPointer(git string, entry fs.DirEntry) error {
 	if !entry.Type().IsRegular() {
 		return nil
 	}
-	if to, ok := strings.CutPrefix(g.read(git), "gitdir:"); ok {
-		to = absolute(strings.TrimSpace(to), filepath.Dir(git))
-		if name, below := g.enter(to); below {
+	if tree, ok := policy.PointedTree(filepath.Dir(git), g.read(git), g.read); ok {
+		if name, below := g.enter(tree.Dirs[0]); below {
 			if _, err := g.hold(name); unlessMissing(err) != nil {
 				return err
 			}
 		}
-		g.usePointer(filepath.Dir(git), to)
+		g.useTree(tree)
 	}
 	return readOnly(git)
 }

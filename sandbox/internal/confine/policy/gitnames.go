@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -8,7 +9,7 @@ import (
 // maxIncludes bounds how many files of settings are read because others include them.
 const maxIncludes = 100
 
-// A GitTree is a repository as it is used in one work tree.
+// A GitTree is a repository as it is used in one work tree. Its paths are absolute, with slashes.
 type GitTree struct {
 	Dirs []string // where its settings lie, its own directory first
 	Tree string   // the work tree, "" for a bare repository
@@ -25,7 +26,7 @@ type GitName struct {
 func (g GitTree) Named(read func(path string) string) (names []GitName) {
 	var files []string
 	for _, dir := range g.Dirs {
-		files = append(files, filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree"))
+		files = append(files, path.Join(dir, "config"), path.Join(dir, "config.worktree"))
 	}
 	for i := 0; i < len(files) && i < maxIncludes; i++ {
 		for _, s := range parseGitConfig(read(files[i])) {
@@ -48,10 +49,11 @@ func (g GitTree) Named(read func(path string) string) (names []GitName) {
 // every directory around the repository: where it is elsewhere, what the value names is too.
 // They are not cleaned, for ".." after a link leads to what is above its end.
 func (g GitTree) paths(value string, dirs ...string) (paths []string) {
+	value = filepath.ToSlash(value)
 	if strings.HasPrefix(value, "~") {
 		_, value, _ = strings.Cut(value, "/")
 		dirs = []string{"/"}
-		for dir := g.Dirs[0]; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		for dir := g.Dirs[0]; dir != "/" && dir != "."; dir = path.Dir(dir) {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -64,4 +66,55 @@ func (g GitTree) paths(value string, dirs ...string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// PointedTree is the repository of a work tree whose .git is a file with a text that names
+// its directory.
+func PointedTree(tree, text string, read func(path string) string) (g GitTree, ok bool) {
+	git, ok := strings.CutPrefix(text, "gitdir:")
+	if !ok {
+		return g, false
+	}
+	git = slashed(strings.TrimSpace(git), tree)
+	dirs := []string{git}
+	if common := strings.TrimSpace(read(path.Join(git, "commondir"))); common != "" {
+		dirs = append(dirs, slashed(common, git))
+	}
+	return GitTree{Dirs: dirs, Tree: tree}, true
+}
+
+// slashed is a path with slashes, counted from dir if it is relative.
+func slashed(name, dir string) string {
+	if filepath.IsAbs(name) {
+		return filepath.ToSlash(name)
+	}
+	return path.Join(dir, filepath.ToSlash(name))
+}
+
+// EnterTree returns the name below top by which a path comes into it, links outside of top
+// resolved by real: the user may have come by one.
+func EnterTree(name, top string, real func(path string) (string, error)) (rel string, below bool) {
+	if rel, ok := strings.CutPrefix(name, top+"/"); ok && !strings.Contains(rel, "..") {
+		return rel, true
+	}
+	at, rest := "", ""
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		to, err := real(name[:i])
+		if err != nil {
+			break
+		}
+		switch inside := Below(to, []string{top}); {
+		case !inside:
+			at = ""
+		case at == "":
+			at, rest = to, name[i:]
+		}
+	}
+	if at == "" {
+		return "", false
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(at, top)+rest, "/"), true
 }

@@ -250,8 +250,8 @@ func TestUnixSocket(t *testing.T) {
 
 // TestSocketDirectory: a directory that is missing is made for this user alone, or named.
 func TestSocketDirectory(t *testing.T) {
-	dir := workspace(t)
-	s := startSite(t, dir, "http", "--listen", "unix:"+filepath.Join(dir, "run/me/mcp"))
+	ws, dir := workspace(t), t.TempDir()
+	s := startSite(t, ws, "http", "--listen", "unix:"+filepath.Join(dir, "run/me/mcp"))
 	if info, err := os.Stat(filepath.Join(dir, "run/me")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the directory of the socket: %v (%v)", info, err)
 	}
@@ -259,7 +259,7 @@ func TestSocketDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, stderr, code := cli(t, dir, nil, "--transport", "http", "--listen", "unix:"+filepath.Join(dir, "file/mcp"))
+	_, stderr, code := cli(t, ws, nil, "--transport", "http", "--listen", "unix:"+filepath.Join(dir, "file/mcp"))
 	if want := "the directory " + filepath.Join(dir, "file") + " does not exist and cannot be made"; code != 2 || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

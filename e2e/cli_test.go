@@ -229,7 +229,7 @@ func TestHomeInPaths(t *testing.T) {
 	}{
 		{nil, []string{"call", "readTextFile", "a.txt", "--workspace", "~/ws"}, "at home"},
 		{[]string{"PERSTACK_BASE_WORKSPACE=~/ws"}, []string{"call", "readTextFile", "a.txt"}, "at home"},
-		{nil, []string{"tools", "--workspace", "~", "--allow-read", "~/ws,~/more", "--allow-write", "~/more", "--log-file", "~/log"}, "exec"},
+		{nil, []string{"tools", "--workspace", "~/ws", "--allow-read", "~/ws,~/more", "--allow-write", "~/more", "--log-file", "~/log"}, "exec"},
 		{nil, []string{"skills", "list", "--skills", "~/skills"}, "demo   trusted"},
 		{[]string{"PERSTACK_BASE_SKILLS=~/more" + list + "~/skills"}, []string{"skills", "list"}, "demo   trusted"},
 		{[]string{"PERSTACK_BASE_SKILLS=~/more,~/skills"}, []string{"skills", "list"}, "demo   trusted"},

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,7 +37,15 @@ func runEndings() {
 	}
 }
 
+// main are the tests that -short leaves, unless -run names others: whether the program
+// does what it is for.
+const main = "^Test(CommandLine|Transcripts|Lists|CommandsAreConfined|SecretsAreWithheld|EndOfInputAnswersAll)$"
+
 func TestMain(m *testing.M) {
+	if flag.Parse(); testing.Short() && flag.Lookup("test.run").Value.String() == "" {
+		fmt.Println("-short: of the tests of the program itself only", main)
+		_ = flag.Set("test.run", main)
+	}
 	os.Exit(buildAndRun(m))
 }
 

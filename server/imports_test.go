@@ -16,7 +16,8 @@ const module = "github.com/perstack-ai/perstack-base/"
 
 // rules says which of our packages, and which of os and os/exec, the code below
 // a folder may import, with what lies below it, unless "=" stands before its name. The
-// longest matching folder counts; tests are free. Spans are
+// longest matching folder counts; tests are free. Expressions that are compiled late know
+// nothing of ours, and all of sandbox may use them. Spans are
 // told of from everywhere but the pure engines; sandbox/trace itself knows nothing.
 var rules = []struct {
 	folder string
@@ -51,6 +52,7 @@ var rules = []struct {
 	{"sandbox/process/internal/containers/", []string{"=sandbox", "sandbox/scratch", "sandbox/internal", "sandbox/process/capture", "sandbox/process/internal/environ", "sandbox/process/internal/private", "sandbox/process/internal/tree", "os", "os/exec"}},
 	{"sandbox/trace/", nil},
 	{"sandbox/internal/", []string{"sandbox/internal/proc", "sandbox/internal/netlink", "os"}},
+	{"sandbox/internal/lazyregexp/", nil},
 	{"sandbox/internal/remote/", []string{"sandbox/process/capture", "os"}},
 	{"sandbox/internal/disk/", []string{"=sandbox", "os"}},
 	{"sandbox/internal/confine/", []string{"sandbox/internal/confine", "sandbox/internal/network", "sandbox/internal/proc", "sandbox/internal/pty", "os"}},
@@ -121,6 +123,9 @@ func checkImports(t *testing.T, name, path string) {
 			t.Fatal(err)
 		}
 		ours, isOurs := strings.CutPrefix(imported, module)
+		if ours == "sandbox/internal/lazyregexp" && strings.HasPrefix(name, "sandbox/") {
+			continue
+		}
 		if (isOurs || imported == "os" || imported == "os/exec") && !allowed(name, ours) {
 			t.Errorf("%s must not import %s", name, imported)
 		}

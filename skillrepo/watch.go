@@ -15,15 +15,15 @@ import (
 // Looking after one skill takes some 20 us: with pollSkill looks take one percent
 // of a core, however many skills there are.
 const (
-	pollEvery = time.Second          // but for more skills than 500
-	pollSkill = 2 * time.Millisecond // for each skill
+	pollEvery = time.Second             // but for more skills than 400
+	pollSkill = 2500 * time.Microsecond // for each skill
 	pollMost  = 30 * time.Second
 )
 
 // Watch keeps the snapshot up with the disk until the context ends, and calls
 // onChange after the set of skills, a name or a description changed, whatever
 // noticed it first. The call comes within two seconds of the change, later only
-// with more than 500 skills.
+// with more than 400 skills.
 func (r *Repo) Watch(ctx context.Context, onChange func()) {
 	last := r.snap.Load()
 	told := last.fingerprint()

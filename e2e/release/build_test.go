@@ -78,6 +78,9 @@ func (b build) run(t *testing.T, dir, goos, goarch string, env ...string) string
 // TestReproducible: the same source is the same program, wherever it lies. With PERSTACK_BASE_RELEASE=1 the second
 // build takes nothing from a cache.
 func TestReproducible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds releases")
+	}
 	b := theBuild(t)
 	elsewhere := filepath.Join(t.TempDir(), "another place")
 	copySource(t, elsewhere)
@@ -110,6 +113,9 @@ func TestReproducible(t *testing.T) {
 
 // TestVersionOfRelease: a release says which it is.
 func TestVersionOfRelease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds releases")
+	}
 	program := theBuild(t).run(t, top, runtime.GOOS, runtime.GOARCH)
 	if got := says(t, program); !strings.HasPrefix(got, "perstack-base v"+version+" ") {
 		t.Errorf("--version says %q", got)

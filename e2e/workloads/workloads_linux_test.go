@@ -19,7 +19,10 @@ var update = flag.Bool("update", false, "write docs/workloads.md instead of comp
 var binary string
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	if flag.Parse(); testing.Short() && flag.Lookup("test.run").Value.String() == "" {
+		fmt.Println("-short: no workloads are run")
+		return
+	}
 	os.Exit(buildAndRun(m))
 }
 

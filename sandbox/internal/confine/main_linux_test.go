@@ -5,6 +5,7 @@ package confine
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,6 +40,12 @@ func withLacks(t *testing.T, without namespaces.Lacks) {
 	lacking = without
 	t.Cleanup(func() { lacking = namespaces.Lacks{} })
 }
+
+// slow are the tests that take most of the time of the battery: -short leaves them out,
+// unless -run names them.
+const slow = "^Test(PlainUser|Escape|EscapeFromCell|NoPacketLeaves|GoToolchain|Work|CellWork|RandomCalls|GatewayEnds|ReaperStopped|" +
+	"DatagramsStayInside|GitIsGuarded|GitLinksAreGuarded|Thousands|WaitingConnectsHoldNoThreads|WaitingConnectsOfOthers|Datagrams|" +
+	"ListenNeedsTheBrokersBind|CellOutlastsKill|ForkBomb|SignalsReachWhoWaits)$"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(probeVar); name != "" {
@@ -77,6 +84,10 @@ func TestMain(m *testing.M) {
 			fmt.Println("--- SKIP: no /proc of the namespace:", err)
 			os.Exit(0)
 		}
+	}
+	if flag.Parse(); testing.Short() && flag.Lookup("test.run").Value.String() == "" {
+		fmt.Println("-short: without", slow)
+		_ = flag.Set("test.skip", slow)
 	}
 	code := m.Run()
 	if kept := keptIDs(); code == 0 && kept > 0 {

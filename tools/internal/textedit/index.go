@@ -142,14 +142,29 @@ func (x *index) offset(n int64) (off int64, ok bool, err error) {
 // skip is the place behind the n-th line end in a block; ok is false when the
 // block has changed since it was counted.
 func (x *index) skip(data []byte, block int, n int64) (at int, ok bool) {
+	if x.ends == onlyLF {
+		return skipLF(data[:block], n)
+	}
 	for i, c := range data[:block] {
-		if c == '\n' || x.ends == anyEnd && c == '\r' && (i+1 == len(data) || data[i+1] != '\n') {
+		if c == '\n' || c == '\r' && (i+1 == len(data) || data[i+1] != '\n') {
 			if n--; n == 0 {
 				return i + 1, true
 			}
 		}
 	}
 	return 0, false
+}
+
+// skipLF is skip where LF alone ends lines: twice as fast, for lines of usual length.
+func skipLF(data []byte, n int64) (at int, ok bool) {
+	for ; n > 0; n-- {
+		i := bytes.IndexByte(data[at:], '\n')
+		if i < 0 {
+			return 0, false
+		}
+		at += i + 1
+	}
+	return at, true
 }
 
 // lines is how many lines the file has. What follows the last line end is a line

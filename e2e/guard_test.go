@@ -250,8 +250,8 @@ func TestUnixSocket(t *testing.T) {
 
 // TestSocketDirectory: a directory that is missing is made for this user alone, or named.
 func TestSocketDirectory(t *testing.T) {
-	dir := workspace(t)
-	s := startSite(t, dir, "http", "--listen", "unix:"+filepath.Join(dir, "run/me/mcp"))
+	ws, dir := workspace(t), t.TempDir()
+	s := startSite(t, ws, "http", "--listen", "unix:"+filepath.Join(dir, "run/me/mcp"))
 	if info, err := os.Stat(filepath.Join(dir, "run/me")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the directory of the socket: %v (%v)", info, err)
 	}
@@ -259,7 +259,7 @@ func TestSocketDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, stderr, code := cli(t, dir, nil, "--transport", "http", "--listen", "unix:"+filepath.Join(dir, "file/mcp"))
+	_, stderr, code := cli(t, ws, nil, "--transport", "http", "--listen", "unix:"+filepath.Join(dir, "file/mcp"))
 	if want := "the directory " + filepath.Join(dir, "file") + " does not exist and cannot be made"; code != 2 || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
@@ -415,15 +415,39 @@ func TestOwnServerStaysOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := workspace(t)
-	for _, args := range [][]string{
-		{"--network", "allow", "--listen", "127.0.0.1:0"},
-		{"--listen", "unix:" + filepath.Join(dir, "mcp")},
-	} {
-		args = append([]string{"serve", "--transport", "http", "--sandbox", "isolate"}, args...)
-		if _, stderr, code := cli(t, dir, nil, args...); code == 0 || !strings.Contains(stderr, "commands could connect to this server") {
-			t.Errorf("%q: exit code %d, %s", args, code, stderr)
-		}
-		startSiteOf(t, binary, dir, append(args, "--auth-token-file", token)...)
+	args := []string{"serve", "--transport", "http", "--sandbox", "isolate", "--network", "allow", "--listen", "127.0.0.1:0"}
+	if _, stderr, code := cli(t, dir, nil, args...); code == 0 || !strings.Contains(stderr, "commands could connect to this server") {
+		t.Errorf("%q: exit code %d, %s", args, code, stderr)
 	}
+	startSiteOf(t, binary, dir, append(args, "--auth-token-file", token)...)
 	startSite(t, dir, "http", "--sandbox", "isolate")
+}
+
+// TestOwnSocketIsNotTakenOver: a server does not listen where a command could put a socket
+// of its own in the place of the server's, to which clients would tell the token.
+func TestOwnSocketIsNotTakenOver(t *testing.T) {
+	if out, err := exec.Command(binary, "doctor", "--sandbox", "isolate").CombinedOutput(); err != nil {
+		t.Skipf("commands cannot be isolated here: %s", out)
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	write(t, token, strings.Repeat("x", 43))
+	if err := os.Chmod(token, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := workspace(t)
+	path := filepath.Join(dir, "mcp")
+	args := []string{"serve", "--transport", "http", "--sandbox", "isolate", "--listen", "unix:" + path, "--auth-token-file", token}
+	if _, stderr, code := cli(t, dir, nil, args...); code == 0 || !strings.Contains(stderr, "listen in its place") || !strings.Contains(stderr, "outside of the workspace") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	site := startSiteOf(t, binary, dir, append(args, "--read-only")...) // which runs no commands
+	c := start(t, dir, "serve", "--sandbox", "isolate")
+	c.initialize()
+	if _, err := c.call("exec", run("mv mcp old")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("no command could take the name: this proves nothing")
+	}
+	site.kill()
 }

@@ -19,7 +19,7 @@ func openLog(path string, writable []string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := leadsAround(path, writable); err != nil {
+	if err := leadsAround(path, writable, errForged); err != nil {
 		return nil, err
 	}
 	return os.OpenFile(path, flag, 0o600)
@@ -31,14 +31,14 @@ var errForged = errors.New("commands can write there, so they could forge it; na
 // maxLogLinks is how many links in a name are followed.
 const maxLogLinks = 40
 
-// leadsAround follows a path, link by link, and fails where it is below a directory that
-// commands can write. What lies elsewhere they cannot change.
-func leadsAround(path string, writable []string) error {
+// leadsAround follows a path, link by link, and fails, for the reason why, where it is below
+// a directory that commands can write. What lies elsewhere they cannot change.
+func leadsAround(path string, writable []string, why error) error {
 	links := 0
 	for rest, at := path, ""; ; {
 		at = filepath.Join(at, rest)
 		if isBelow(at, writable) {
-			return fmt.Errorf("%s: %w", path, errForged)
+			return fmt.Errorf("%s: %w", path, why)
 		}
 		link, to, after := firstLink(at)
 		if link == "" {
@@ -48,7 +48,7 @@ func leadsAround(path string, writable []string) error {
 			return fmt.Errorf("%s: too many symbolic links", path)
 		}
 		if isBelow(link, writable) {
-			return fmt.Errorf("%s: %w", path, errForged)
+			return fmt.Errorf("%s: %w", path, why)
 		}
 		if at = to; !filepath.IsAbs(to) {
 			at = filepath.Join(filepath.Dir(link), to)

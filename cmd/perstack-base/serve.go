@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -58,7 +60,16 @@ func serve(ctx context.Context, o *options) error {
 	return nil
 }
 
+// errTakenOver refuses a socket that commands could replace by one of their own.
+var errTakenOver = errors.New("commands can write there, so one could listen in its place and learn the token and the calls of clients; " +
+	"name a socket outside of the workspace and of what --allow-write permits, as unix:~/run/mcp")
+
 func serveHTTP(ctx context.Context, o *options, s *server.Server, cfg *server.HTTP) error {
+	if path, ok := strings.CutPrefix(o.web.listen, unixPrefix); ok && s.RunsCommands() {
+		if err := leadsAround(path, o.commandsWrite(), errTakenOver); err != nil {
+			return fmt.Errorf("--listen %s%w", unixPrefix, err)
+		}
+	}
 	ln, err := o.web.open(cfg)
 	if err != nil {
 		return err

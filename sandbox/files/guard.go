@@ -1,10 +1,12 @@
 package files
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -67,12 +69,23 @@ func (f *FS) inRepository(rel string) bool {
 // maxConfig is how much of a repository's settings is looked at.
 const maxConfig = 1 << 20
 
-// named reports whether rel is or lies in what the workspace's repository takes from
-// elsewhere in the tree: what its settings name, and where links among its settings and
-// hooks lead.
+// named reports whether rel is or lies in what repositories around it take from elsewhere in
+// the tree: what their settings name, and where links among the settings and hooks of the
+// workspace's lead.
 func (f *FS) named(rel string) bool {
 	inside, _ := within(f, func(st *state) (bool, error) {
-		for _, name := range append(st.gitLinks(), policy.NamedByGit(st.gitConfig, f.real)...) {
+		read := func(name string) string { return f.gitConfig(st, name) }
+		names := st.gitLinks()
+		for _, tree := range f.gitTrees(st, rel, read) {
+			for _, named := range tree.Named(read) {
+				name, below := policy.EnterTree(named.Path, filepath.ToSlash(f.real), filepath.EvalSymlinks)
+				at := path.Join(filepath.ToSlash(f.real), name)
+				if below && at != tree.Tree && at != tree.Dirs[0] && path.Clean(name) != "." {
+					names = append(names, name)
+				}
+			}
+		}
+		for _, name := range names {
 			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
 				return true, nil
 			}
@@ -82,13 +95,46 @@ func (f *FS) named(rel string) bool {
 	return inside
 }
 
-// gitConfig reads settings of git's, "" for none.
-func (st *state) gitConfig(name string) string {
-	file, err := disk.OpenRegular(st.root, name, os.O_RDONLY)
+// gitTrees lists the repositories whose trees rel lies in.
+func (f *FS) gitTrees(st *state, rel string, read func(name string) string) (trees []policy.GitTree) {
+	parts := strings.Split(rel, "/")
+	for i := range parts {
+		dir := path.Join(parts[:i]...)
+		tree := path.Join(filepath.ToSlash(f.real), dir)
+		git := path.Join(tree, ".git")
+		info, err := st.root.Lstat(path.Join(dir, ".git"))
+		switch {
+		case err != nil:
+			if isGitDir(st, cmp.Or(dir, ".")) {
+				trees = append(trees, policy.GitTree{Dirs: []string{tree}})
+			}
+		case info.Mode().IsRegular():
+			if pointed, ok := policy.PointedTree(tree, read(git), read); ok {
+				trees = append(trees, pointed)
+			}
+		default:
+			trees = append(trees, policy.GitTree{Dirs: []string{git}, Tree: tree})
+		}
+	}
+	return trees
+}
+
+// gitConfig reads settings of git's, "" for none. Those of a linked worktree lie elsewhere.
+func (f *FS) gitConfig(st *state, name string) string {
+	var file *os.File
+	var err error
+	if rel, below := strings.CutPrefix(path.Clean(name), filepath.ToSlash(f.real)+"/"); below {
+		file, err = disk.OpenRegular(st.root, rel, os.O_RDONLY)
+	} else {
+		file, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
 	if err != nil {
 		return ""
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
 	config, _ := io.ReadAll(io.LimitReader(file, maxConfig))
 	return string(config)
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -76,5 +77,54 @@ func TestGuardOutlastsHEAD(t *testing.T) {
 				t.Errorf("guarded %v: writing %s: %v", guarded, name, err)
 			}
 		}
+	}
+}
+
+// TestGuardedNames: what settings of git's name is guarded by whichever way git finds it.
+func TestGuardedNames(t *testing.T) {
+	for name, setup := range map[string]func(dir string) (config string){
+		"in a nested repository": func(dir string) string { return "ws/n/.git/config:hooksPath = h" },
+		"in a bare repository":   func(dir string) string { return "ws/n/config:hooksPath = h" },
+		"below home":             func(dir string) string { return "ws/.git/config:hooksPath = ~/ws/n/h" },
+		"out and in":             func(dir string) string { return "ws/.git/config:hooksPath = ../ws/n/h" },
+		"by a link outside":      func(dir string) string { return "ws/.git/config:hooksPath = " + dir + "/link/n/h" },
+		"in a linked worktree":   func(dir string) string { return "main/.git/config:hooksPath = h" },
+	} {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		where, setting, _ := strings.Cut(setup(filepath.ToSlash(dir)), ":")
+		texts := map[string]string{where: "[core]\n" + setting + "\n", "ws/n/h/x": "", "ws/h/x": ""}
+		switch name {
+		case "in a bare repository":
+			texts["ws/n/objects/x"], texts["ws/n/refs/x"] = "", ""
+		case "in a linked worktree":
+			texts["ws/n/.git"], texts["main/.git/worktrees/n/commondir"] = "gitdir: ../../main/.git/worktrees/n\n", "../..\n"
+		}
+		for name, text := range texts {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("ws", filepath.Join(dir, "link")); err != nil {
+			t.Skip(err)
+		}
+		f, err := Open(filepath.Join(dir, "ws"), sandbox.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f.Guarded = range []bool{false, true} {
+			if _, err := f.Write("n/h/post-commit", []byte("x")); errors.Is(err, sandbox.ErrGuarded) != f.Guarded || !f.Guarded && err != nil {
+				t.Errorf("%s, guarded %v: %v", name, f.Guarded, err)
+			}
+			if _, err := f.Write("h/x", []byte("x")); err != nil {
+				t.Errorf("%s, guarded %v: %v", name, f.Guarded, err)
+			}
+		}
+		_ = f.Close()
 	}
 }

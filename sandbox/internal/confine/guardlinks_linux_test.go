@@ -38,6 +38,10 @@ var linkAttacks = map[string]struct{ setup, attack, use string }{
 	"the logs of branches":    {``, `rm -r .git/logs; mkdir .git/logs; ln -s ../../.. .git/logs/refs`, "git branch victim; mv ../heads/victim ..; touched"},
 	"the index":               {``, `rm .git/index; ln -s ../../victim .git/index`, "git add f; touched"},
 	"packs":                   {``, `rm -rf .git/objects/pack; ln -s ../../.. .git/objects/pack`, "git gc -q; mv ../pack-*.pack ../victim; touched"},
+	"the graph of commits":    {``, `mkdir -p .git/objects/info; ln -s ../../../../victim .git/objects/info/commit-graph`, "git gc -q; touched"},
+	"the graphs of commits":   {``, `mkdir -p .git/objects/info/commit-graphs; ln -s ../../../../../victim .git/objects/info/commit-graphs/commit-graph-chain`, "git commit-graph write --reachable --split; touched"},
+	"the index of packs":      {`git gc -q`, `ln -s ../../../../victim .git/objects/pack/multi-pack-index`, "git multi-pack-index write; touched"},
+	"locks of LFS":            {``, `mkdir -p .git/lfs/cache/locks; ln -s ../../../../../victim .git/lfs/cache/locks/verifiable`, "echo {} > .git/lfs/cache/locks/verifiable; touched"},
 	"the parts of a worktree": {`git worktree add -q tree`, `ln -sf ../../../../victim .git/worktrees/tree/COMMIT_EDITMSG`, "git -C tree commit -q --allow-empty -m evil; touched"},
 }
 
@@ -50,7 +54,11 @@ func TestGitLinksAreGuarded(t *testing.T) {
 		t.Skip(err)
 	}
 	newPlace(t).isolator(t, true)
-	for name, c := range linkAttacks {
+	carryOut(t, linkAttacks)
+}
+
+func carryOut(t *testing.T, attacks map[string]struct{ setup, attack, use string }) {
+	for name, c := range attacks {
 		t.Run(name, func(t *testing.T) {
 			free, p := linked(t, c.setup), linked(t, c.setup)
 			free.mustSh(t, c.attack)

@@ -5,6 +5,7 @@ package namespaces
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -31,6 +32,9 @@ type gitHeads struct {
 // maxHeads bounds how many repositories are looked at when a command ends; the outer ones
 // come first.
 const maxHeads = 1000
+
+// gitHead is the name of a HEAD.
+const gitHead = "HEAD"
 
 // maxHead is how much of a HEAD git reads to tell what it is.
 const maxHead = 255
@@ -59,35 +63,55 @@ func (h *gitHeads) mend() {
 	defer h.mu.Unlock()
 	for dir, last := range h.last {
 		h.links.drop(dir, false)
-		for _, name := range append([]string{"."}, gitData...) {
-			h.open(filepath.Join(dir, name))
-		}
-		name := filepath.Join(dir, "HEAD")
-		if now := h.read(name); now != "" {
-			h.last[dir] = now
-		} else if last != "" {
-			h.write(name, last)
+		h.last[dir] = h.mendOne(dir, last)
+	}
+}
+
+// mendOne puts back the HEAD of a repository, and returns the last that git accepts. Only
+// what no link leads to is that repository.
+func (h *gitHeads) mendOne(dir, last string) string {
+	there := h.links.openInside(dir)
+	if there == nil { // its owner may be shut out
+		h.open(h.root, dir)
+		if there = h.links.openInside(dir); there == nil {
+			return last
 		}
 	}
+	defer there.Close()
+	git, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", there.Fd()))
+	if err != nil {
+		return last
+	}
+	defer git.Close()
+	for _, name := range append([]string{"."}, gitData...) {
+		h.open(git, name)
+	}
+	if now := h.read(git); now != "" {
+		return now
+	}
+	if last != "" {
+		h.write(git, last)
+	}
+	return last
 }
 
 // open lets the owner into a directory again.
-func (h *gitHeads) open(dir string) {
+func (h *gitHeads) open(in *os.Root, dir string) {
 	const all = 0o700
-	if info, err := h.root.Lstat(dir); err == nil && info.IsDir() && info.Mode()&all != all {
-		_ = h.root.Chmod(dir, info.Mode().Perm()|all)
+	if info, err := in.Lstat(dir); err == nil && info.IsDir() && info.Mode()&all != all {
+		_ = in.Chmod(dir, info.Mode().Perm()|all)
 	}
 }
 
-// read returns a HEAD, "" for one that git does not accept.
-func (h *gitHeads) read(name string) string {
-	if to, err := h.root.Readlink(name); err == nil {
+// read returns the HEAD of a git directory, "" for one that git does not accept.
+func (h *gitHeads) read(git *os.Root) string {
+	if to, err := git.Readlink(gitHead); err == nil {
 		if strings.HasPrefix(to, "refs/") {
 			return "ref: " + to + "\n"
 		}
 		return ""
 	}
-	file, err := h.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := git.OpenFile(gitHead, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return ""
 	}
@@ -109,12 +133,12 @@ func (h *gitHeads) read(name string) string {
 }
 
 // write replaces a HEAD in one step. What is no file makes room by another name.
-func (h *gitHeads) write(name, text string) {
-	temp := name + "." + rand.Text()
-	if info, err := h.root.Lstat(name); err == nil && info.IsDir() {
-		_ = h.root.Rename(name, temp+".dir")
+func (h *gitHeads) write(git *os.Root, text string) {
+	temp := gitHead + "." + rand.Text()
+	if info, err := git.Lstat(gitHead); err == nil && info.IsDir() {
+		_ = git.Rename(gitHead, temp+".dir")
 	}
-	file, err := h.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.FileMode(0o666))
+	file, err := git.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.FileMode(0o666))
 	if err != nil {
 		return
 	}
@@ -123,9 +147,9 @@ func (h *gitHeads) write(name, text string) {
 		err = closed
 	}
 	if err == nil {
-		err = h.root.Rename(temp, name)
+		err = git.Rename(temp, gitHead)
 	}
 	if err != nil {
-		_ = h.root.Remove(temp)
+		_ = git.Remove(temp)
 	}
 }

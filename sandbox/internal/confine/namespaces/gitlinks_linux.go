@@ -19,8 +19,7 @@ import (
 // but those to branches. Commands must be able to write there, so nothing can keep links
 // from being made: they are removed when a command has ended.
 type gitLinks struct {
-	root  *os.Root
-	top   *os.File             // the same, to look whether anything has changed; nil where it cannot be opened
+	top   *os.File             // what they lie below; nil where it cannot be opened
 	first map[string]string    // those that were there before any command, and where they led
 	seen  map[string]directory // what the directories held when they were last looked at
 }
@@ -39,13 +38,15 @@ const maxSeen = 10_000
 // the next change, too.
 const settleTime = 2 * time.Second
 
-// gitShallow hold so many files that only their first level is looked at; nothing below
-// them is written by a name that git does not make new.
-var gitShallow = []string{"objects", "lfs", "annex", "svn"}
+// gitStores hold objects in so many directories that these are not looked into: of two
+// letters, or another "objects". Nothing there is written by a name that is not made new.
+// What tells of the objects, as objects/info/commit-graph, is written through links.
+var gitStores = []string{gitObjects, "lfs", "annex"}
+
+const gitObjects = "objects"
 
 // open begins to look at repositories below the root.
 func (l *gitLinks) open(root *os.Root) {
-	l.root = root
 	l.top, _ = root.Open(".")
 	l.first, l.seen = map[string]string{}, map[string]directory{}
 }
@@ -66,8 +67,12 @@ func (l *gitLinks) drop(git string, begin bool) {
 			for _, tree := range l.look(sub, begin) {
 				l.dropBelow(tree, begin)
 			}
-		case slices.Contains(gitShallow, name):
-			l.look(sub, begin)
+		case slices.Contains(gitStores, name):
+			for _, part := range l.look(sub, begin) {
+				if base := filepath.Base(part); base != gitObjects && len(base) != 2 {
+					l.dropBelow(part, begin)
+				}
+			}
 		default:
 			l.dropBelow(sub, begin)
 		}
@@ -81,10 +86,16 @@ func (l *gitLinks) dropBelow(dir string, begin bool) {
 }
 
 // look removes the links in a directory, unless that is what it was when it was last looked
-// at, and returns the directories in it.
+// at, and returns the directories in it. Commands may run that put a link in the way, so
+// everything happens in the directory that was opened, which no link led to.
 func (l *gitLinks) look(dir string, begin bool) (subs []string) {
+	file := l.openInside(dir)
+	if file == nil {
+		return nil
+	}
+	defer file.Close()
 	var stat unix.Stat_t
-	if l.top == nil || unix.Fstatat(int(l.top.Fd()), dir, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	if unix.Fstat(int(file.Fd()), &stat) != nil {
 		return nil
 	}
 	changed := stat.Ctim
@@ -92,19 +103,18 @@ func (l *gitLinks) look(dir string, begin bool) (subs []string) {
 		return was.subs
 	}
 	settled := time.Since(time.Unix(changed.Unix())) > settleTime
-	file, err := l.root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
-	}
-	entries, _ := file.ReadDir(-1)
-	file.Close()
-	for _, entry := range entries {
-		path := filepath.Join(dir, entry.Name())
-		switch {
-		case entry.IsDir():
-			subs = append(subs, path)
-		case entry.Type()&fs.ModeSymlink != 0:
-			l.judge(path, begin)
+	for {
+		entries, err := file.ReadDir(lookAt)
+		for _, entry := range entries {
+			switch {
+			case entry.IsDir():
+				subs = append(subs, filepath.Join(dir, entry.Name()))
+			case entry.Type()&fs.ModeSymlink != 0:
+				l.judge(file, dir, entry.Name(), begin)
+			}
+		}
+		if err != nil {
+			break
 		}
 	}
 	if delete(l.seen, dir); settled && len(l.seen) < maxSeen {
@@ -113,12 +123,32 @@ func (l *gitLinks) look(dir string, begin bool) (subs []string) {
 	return subs
 }
 
-// judge removes a link, or puts back one that was there before any command.
-func (l *gitLinks) judge(path string, begin bool) {
-	to, err := l.root.Readlink(path)
+// lookAt is how many entries of a directory are held at a time: commands make as many as
+// they like.
+const lookAt = 1000
+
+// openInside opens a directory below the root that no link leads to, nil for none.
+func (l *gitLinks) openInside(dir string) *os.File {
+	if l.top == nil {
+		return nil
+	}
+	fd, err := unix.Openat2(int(l.top.Fd()), dir, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), dir)
+}
+
+// judge removes a link in an open directory, or puts back one that was there before any
+// command.
+func (l *gitLinks) judge(in *os.File, dir, name string, begin bool) {
+	at, path, text := int(in.Fd()), filepath.Join(dir, name), make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(at, name, text)
 	if err != nil {
 		return
 	}
+	to := string(text[:n])
 	if begin {
 		l.first[path] = to
 	}
@@ -126,7 +156,7 @@ func (l *gitLinks) judge(path string, begin bool) {
 	if known && was == to || strings.HasPrefix(to, "refs/") && filepath.Clean(to) == to {
 		return
 	}
-	if l.root.Remove(path) == nil && known {
-		_ = l.root.Symlink(was, path)
+	if unix.Unlinkat(at, name, 0) == nil && known {
+		_ = unix.Symlinkat(was, at, name)
 	}
 }

@@ -5,13 +5,11 @@ package namespaces
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
@@ -40,14 +38,16 @@ var maxGuardWalk = 1_000_000
 type gitGuard struct {
 	top  string
 	held map[string]bool // the directories that are mount points of its own, which cannot be moved
+
+	trees *[]policy.GitTree // the repositories as they are used, the outer ones first
 }
 
 // guardGit makes the settings and hooks of the repositories in a directory read
-// only, and what those of its own repository name there. It returns where the repositories
+// only, and what those name there. It returns where the repositories
 // are, the outer ones first. A mount point cannot be moved away; that is why each git
 // directory is one too.
 func guardGit(top string) (repositories []string, err error) {
-	g := gitGuard{top: top, held: map[string]bool{}}
+	g := gitGuard{top: top, held: map[string]bool{}, trees: new([]policy.GitTree)}
 	if repositories, err = g.guardAll(); err == nil {
 		err = g.guardNamed()
 	}
@@ -76,6 +76,11 @@ func (g gitGuard) guardAll() (repositories []string, err error) {
 					return nil, fmt.Errorf("%s: %w", dir, err)
 				}
 				repositories = append(repositories, dir)
+				tree := ""
+				if named {
+					tree = filepath.Dir(dir)
+				}
+				g.use(tree, dir)
 			}
 			if named {
 				continue // what only looks like one may hold others
@@ -148,22 +153,22 @@ func (g gitGuard) guardPointer(git string, entry fs.DirEntry) error {
 		return err
 	}
 	if entry.Type()&fs.ModeSymlink != 0 {
-		_, err := g.hold(name)
+		to, err := g.hold(name)
+		if to != "" {
+			g.use(filepath.Dir(git), to)
+		}
 		return unlessMissing(err)
 	}
 	if !entry.Type().IsRegular() {
 		return nil
 	}
-	if to, ok := strings.CutPrefix(readSettings(git), "gitdir:"); ok {
-		to = strings.TrimSpace(to)
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(git), to)
-		}
-		if to, err := filepath.Rel(g.top, to); err == nil && filepath.IsLocal(to) {
-			if _, err := g.hold(to); unlessMissing(err) != nil {
+	if tree, ok := policy.PointedTree(filepath.Dir(git), g.read(git), g.read); ok {
+		if name, below := g.enter(tree.Dirs[0]); below {
+			if _, err := g.hold(name); unlessMissing(err) != nil {
 				return err
 			}
 		}
+		g.useTree(tree)
 	}
 	return readOnly(git)
 }
@@ -215,35 +220,6 @@ func (g gitGuard) guardData(name string) error {
 		return nil
 	}
 	return g.keep(path)
-}
-
-// guardNamed guards what the settings of the workspace's repository name in it.
-func (g gitGuard) guardNamed() error {
-	read := func(name string) string { return readSettings(filepath.Join(g.top, name)) }
-	for _, name := range policy.NamedByGit(read, g.top) {
-		if err := g.guardSetting(name); err != nil {
-			return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// maxSettings is how much of a file of settings is looked at.
-const maxSettings = 1 << 20
-
-// readSettings returns the content of a file, "" for none: of a named pipe, too, that a
-// command left where settings name a file.
-func readSettings(path string) string {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	text, _ := io.ReadAll(io.LimitReader(file, maxSettings))
-	return string(text)
 }
 
 // guardWorktrees lets commands write the data of linked worktrees, but neither

@@ -50,15 +50,28 @@ func gitSection(text string) (section, rest string) {
 	return "", ""
 }
 
-// gitValue reads a value after its "=".
+// gitValue reads a value after its "=". Blanks at its ends do not count unless they are
+// quoted, and each of those between its words counts as one blank.
 func gitValue(text string) (value, rest string) {
 	var b strings.Builder
-	quoted := false
-	text = strings.TrimLeft(text, " \t")
+	quoted, blanks := false, 0
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
+		c := text[i]
+		switch {
 		case c == '\n':
-			return strings.TrimRight(b.String(), " \t"), text[i+1:]
+			return b.String(), text[i+1:]
+		case !quoted && strings.IndexByte(" \t\r", c) >= 0:
+			if b.Len() > 0 {
+				blanks++
+			}
+			continue
+		case !quoted && (c == '#' || c == ';'):
+			_, rest, _ = strings.Cut(text[i:], "\n")
+			return b.String(), rest
+		}
+		b.WriteString(strings.Repeat(" ", blanks))
+		blanks = 0
+		switch {
 		case c == '"':
 			quoted = !quoted
 		case c == '\\' && i+1 < len(text):
@@ -66,14 +79,11 @@ func gitValue(text string) (value, rest string) {
 			if text[i] != '\n' {
 				b.WriteByte(unescapeGit(text[i]))
 			}
-		case (c == '#' || c == ';') && !quoted:
-			_, rest, _ = strings.Cut(text[i:], "\n")
-			return strings.TrimRight(b.String(), " \t"), rest
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return strings.TrimRight(b.String(), " \t"), ""
+	return b.String(), ""
 }
 
 func unescapeGit(c byte) byte {

@@ -9,46 +9,112 @@ import (
 // maxIncludes bounds how many files of settings are read because others include them.
 const maxIncludes = 100
 
-// NamedByGit lists what the settings of the repository at top, and those that they include,
-// name in its tree that git runs or takes for settings: slash-separated, below top. read
-// returns the content of a file below top, "" for none.
-func NamedByGit(read func(name string) string, top string) (names []string) {
-	files := []string{".git/config", ".git/config.worktree"}
+// A GitTree is a repository as it is used in one work tree. Its paths are absolute, with slashes.
+type GitTree struct {
+	Dirs []string // where its settings lie, its own directory first
+	Tree string   // the work tree, "" for a bare repository
+}
+
+// A GitName is an absolute path that settings name.
+type GitName struct {
+	Path  string
+	Hooks bool // a directory of programs
+}
+
+// Named lists what the settings of a repository, and those that they include, name that git
+// runs or takes for settings: hooks in every place where git looks for them. read returns the content of a file, "" for none.
+func (g GitTree) Named(read func(path string) string) (names []GitName) {
+	var files []string
+	for _, dir := range g.Dirs {
+		files = append(files, path.Join(dir, "config"), path.Join(dir, "config.worktree"))
+	}
 	for i := 0; i < len(files) && i < maxIncludes; i++ {
 		for _, s := range parseGitConfig(read(files[i])) {
 			switch {
 			case s.section == "core" && s.key == "hookspath":
-				names = appendBelow(names, top, "", s.value)
+				for _, path := range g.paths(s.value, g.Tree, g.Dirs[0]) { // the latter when somebody pushes
+					names = append(names, GitName{strings.TrimSuffix(path, "/_"), true}) // of husky, whose hooks lie beside it
+				}
 			case strings.HasPrefix(s.section, "include") && s.key == "path":
-				included := appendBelow(nil, top, path.Dir(files[i]), s.value)
-				names = append(names, included...)
-				files = append(files, included...)
+				for _, path := range g.paths(s.value, files[i][:strings.LastIndexByte(files[i], '/')]) {
+					names, files = append(names, GitName{Path: path}), append(files, path)
+				}
 			}
 		}
 	}
 	return names
 }
 
-// appendBelow adds what a value names, counted from dir, unless it lies outside of top.
-func appendBelow(names []string, top, dir, value string) []string {
+// paths lists what a value may name, counted from directories. A home is looked for in
+// every directory around the repository: where it is elsewhere, what the value names is too.
+// They are not cleaned, for ".." after a link leads to what is above its end.
+func (g GitTree) paths(value string, dirs ...string) (paths []string) {
+	value = filepath.ToSlash(value)
 	if strings.HasPrefix(value, "~") {
-		return names // the home of the user, or of another one
+		_, value, _ = strings.Cut(value, "/")
+		dirs = []string{"/"}
+		for dir := g.Dirs[0]; dir != "/" && dir != "."; dir = path.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
 	}
 	if filepath.IsAbs(value) {
-		rel, err := filepath.Rel(top, value)
-		if err != nil {
-			return names
+		return []string{strings.TrimRight(value, "/")}
+	}
+	for _, dir := range dirs {
+		if dir != "" && value != "" {
+			paths = append(paths, strings.TrimRight(dir+"/"+value, "/"))
 		}
-		value = filepath.ToSlash(rel)
-	} else {
-		value = path.Join(dir, value)
 	}
-	value = path.Clean(value)
-	if path.Base(value) == "_" { // of husky, whose hooks lie beside it
-		value = path.Dir(value)
+	return paths
+}
+
+// PointedTree is the repository of a work tree whose .git is a file with a text that names
+// its directory.
+func PointedTree(tree, text string, read func(path string) string) (g GitTree, ok bool) {
+	git, ok := strings.CutPrefix(text, "gitdir:")
+	if !ok {
+		return g, false
 	}
-	if first, _, _ := strings.Cut(value, "/"); value == "" || value == "." || value == ".git" || first == ".." {
-		return names
+	git = slashed(strings.TrimSpace(git), tree)
+	dirs := []string{git}
+	if common := strings.TrimSpace(read(path.Join(git, "commondir"))); common != "" {
+		dirs = append(dirs, slashed(common, git))
 	}
-	return append(names, value)
+	return GitTree{Dirs: dirs, Tree: tree}, true
+}
+
+// slashed is a path with slashes, counted from dir if it is relative.
+func slashed(name, dir string) string {
+	if filepath.IsAbs(name) {
+		return filepath.ToSlash(name)
+	}
+	return path.Join(dir, filepath.ToSlash(name))
+}
+
+// EnterTree returns the name below top by which a path comes into it, links outside of top
+// resolved by real: the user may have come by one.
+func EnterTree(name, top string, real func(path string) (string, error)) (rel string, below bool) {
+	if rel, ok := strings.CutPrefix(name, top+"/"); ok && !strings.Contains(rel, "..") {
+		return rel, true
+	}
+	at, rest := "", ""
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		to, err := real(name[:i])
+		if err != nil {
+			break
+		}
+		switch inside := Below(to, []string{top}); {
+		case !inside:
+			at = ""
+		case at == "":
+			at, rest = to, name[i:]
+		}
+	}
+	if at == "" {
+		return "", false
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(at, top)+rest, "/"), true
 }

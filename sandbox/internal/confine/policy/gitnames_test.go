@@ -2,14 +2,12 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
 func TestNamedByGit(t *testing.T) {
-	const config = `[core]
-	bare = false
-	hooksPath = .husky/_
-[Core] HooksPath="/ws/my hooks"
+	const config = "\ufeff[core]\r\n\tbare = false\r\n\thooksPath = .husky/_\r\n" + `[Core] HooksPath="/ws/my hooks"
 [include]
 	path = ../git/settings
 [includeIf "gitdir:/ws/"]
@@ -20,25 +18,38 @@ func TestNamedByGit(t *testing.T) {
 	path = no
 [core]
 	hooksPath = /elsewhere
-	hooksPath = .
 	hooksPath = commented # by whom
 	hooksPath = or so;this
 	hooksPath = go \
 on
+	hooksPath = \
+	  next
+	hooksPath = a	tab
+	hooksPath = "blank "   
+	hooksPath = "" after
 [core "sub] # section"] hooksPath = "part" of "it"
 	hooksPath = "a;b"
 	hooksPath
 	# hooksPath = not
 [remote "]"] path = "not # this either
 `
-	files := map[string]string{".git/config": config, "git/settings": "[include] path = next", "git/next": "[core]\nhooksPath = deep",
-		".git/config.worktree": "[core]hooksPath = tree"}
-	want := []string{".husky", "my hooks", "git/settings", "more", ".git/inside", "commented", "or so", "go on", "part of it", "a;b", "tree", "git/next", "deep"}
-	if got := NamedByGit(func(name string) string { return files[name] }, "/ws"); !slices.Equal(got, want) {
+	files := map[string]string{"/ws/.git/config": config, "/ws/.git/../git/settings": "[include] path = next", "/ws/.git/../git/next": "[core]\nhooksPath = deep",
+		"/ws/.git/config.worktree": "[core]hooksPath = tree"}
+	want := []string{".husky", "my hooks", ".git/../git/settings", "more", ".git/.gitconfig-work", ".gitconfig-work", ".git/inside", "/elsewhere", "commented", "or so",
+		"go on", "next", "a tab", "blank ", "after", "part of it", "a;b", "tree", ".git/../git/next", "deep"}
+	var got []string
+	for _, name := range (GitTree{Dirs: []string{"/ws/.git"}, Tree: "/ws"}).Named(func(path string) string { return files[path] }) {
+		if path := strings.TrimPrefix(name.Path, "/ws/"); slices.Contains(want, path) {
+			got = append(got, path)
+		} else if rest, ok := strings.CutPrefix(path, ".git/"); !ok && path != "//.gitconfig-work" || ok && !slices.Contains(want, rest) {
+			t.Errorf("%q is named", path)
+		}
+	}
+	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	endless := func(string) string { return "[include]\npath = more" }
-	if got := NamedByGit(endless, "/ws"); len(got) > maxIncludes {
+	if got := (GitTree{Dirs: []string{"/ws/.git"}}).Named(endless); len(got) > maxIncludes {
 		t.Errorf("%d files of settings were read", len(got))
 	}
 }

@@ -71,7 +71,6 @@ var nobodyElseWrites = map[string]string{
 	"internal/confine/namespaces/guardgit_linux.go makeOwnSettings":          "inside of the view: it leads nowhere else",
 	"internal/confine/namespaces/guardgit_linux.go lookInto":                 "inside of the view: it leads nowhere else",
 	"internal/confine/namespaces/guardgit_linux.go gitGuard.guardRepository": "inside of the view: it leads nowhere else",
-	"internal/confine/namespaces/guardgit_linux.go readSettings":             "inside of the view: it leads nowhere else",
 	"internal/confine/namespaces/hold_linux.go gitGuard.guardSetting":        "inside of the view: it leads nowhere else",
 	"internal/confine/broker/task_linux.go lastNumber":                       "/proc",
 	"internal/confine/namespaces/guardgit_linux.go guardWorktrees":           "inside of the view: it leads nowhere else",

@@ -125,8 +125,10 @@ func (f *FS) gitConfig(st *state, name string) string {
 	var err error
 	if rel, below := strings.CutPrefix(path.Clean(name), filepath.ToSlash(f.real)+"/"); below {
 		file, err = disk.OpenRegular(st.root, rel, os.O_RDONLY)
-	} else {
+	} else if info, missing := os.Stat(name); missing == nil && info.Mode().IsRegular() { // a device may do something when it is opened
 		file, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	} else {
+		return ""
 	}
 	if err != nil {
 		return ""

@@ -216,21 +216,26 @@ func realPath(path string) (string, error) {
 const maxSettings = 1 << 20
 
 // read returns the content of a file of the machine, "" for none: of a named pipe, too, that
-// a command left where settings name a file.
+// a command left where settings name a file, and of devices, which may do something when
+// they are opened.
 func (g gitGuard) read(path string) string {
-	const flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
-	fd, err := unix.Open(path, flags, 0)
+	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil { // commands do not see it
-		fd, err = openOld(path, flags)
+		at, err = openOld(path, unix.O_PATH)
 	}
 	if err != nil {
 		return ""
 	}
-	file := os.NewFile(uintptr(fd), path)
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return ""
 	}
+	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", at))
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
 	text, _ := io.ReadAll(io.LimitReader(file, maxSettings))
 	return string(text)
 }

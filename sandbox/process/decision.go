@@ -121,7 +121,13 @@ func (c *confinement) ready() error {
 func notFinal(err error) bool {
 	var full *NoRoomError
 	var homeless *PrivateDirError
-	return errors.As(err, &full) || errors.As(err, &homeless)
+	return errors.As(err, &full) || errors.As(err, &homeless) || ofWorkspace(err)
+}
+
+// ofWorkspace reports whether it is the workspace, as it is now, that cannot be guarded.
+func ofWorkspace(err error) bool {
+	var guard *confine.GuardError
+	return errors.As(err, &guard)
 }
 
 // decide takes the first mechanism that proves itself. Auto takes one that only
@@ -218,7 +224,7 @@ func (c *confinement) confined() bool { return c.ready() == nil }
 // refuse returns the error that keeps any command from running, nil for none.
 func (c *confinement) refuse() error {
 	err := c.ready()
-	if notFinal(err) {
+	if notFinal(err) && !ofWorkspace(err) {
 		return err
 	}
 	if err != nil && c.cfg.Sandbox.proof() {

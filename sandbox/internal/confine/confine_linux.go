@@ -38,6 +38,9 @@ var makers = map[Tier]func(Isolation) (Jail, error){
 // that takes; what else is missing is in its Status.
 func New(t Tier, in Isolation) (Jail, error) { return makers[t](in) }
 
+// A GuardError says what keeps the workspace from being guarded: see [namespaces.GuardError].
+type GuardError = namespaces.GuardError
+
 // Begun is what can be made of a Jail before it is known what commands may reach.
 type Begun = namespaces.Begun
 

@@ -14,6 +14,11 @@ var ErrUnavailable = errors.New("commands cannot be confined on this system: onl
 // New fails with ErrUnavailable.
 func New(Tier, Isolation) (Jail, error) { return nil, ErrUnavailable }
 
+// A GuardError does not come up here.
+type GuardError struct{ Text string }
+
+func (e *GuardError) Error() string { return e.Text }
+
 // Begun is nothing here.
 type Begun struct{}
 

@@ -109,6 +109,9 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 	}
 	if err := i.furnish(in, lookForSockets(in.Policy)); err != nil {
 		i.release()
+		if guard := (*GuardError)(nil); errors.As(err, &guard) {
+			return nil, err
+		}
 		return nil, fmt.Errorf("no namespaces: %w", err)
 	}
 	if i.locks != nil {

@@ -42,7 +42,11 @@ func init() {
 	if err != nil {
 		var number unix.Errno
 		errors.As(err, &number)
-		fmt.Println(int(number), strings.ReplaceAll(err.Error(), "\n", "; "))
+		kind := int(number)
+		if guard := (*GuardError)(nil); errors.As(err, &guard) {
+			kind = ofGuard
+		}
+		fmt.Println(kind, strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -150,11 +154,18 @@ func readPassed(from *net.UnixConn) (line string, passed []int, err error) {
 	return line, passed, err
 }
 
+// ofGuard is the number that stands for a [GuardError].
+const ofGuard = -1
+
 // stageError is what the stage said, which begins with the number of an error of
 // the system, 0 for none.
 func stageError(line string) error {
 	number, text, _ := strings.Cut(line, " ")
-	if n, err := strconv.Atoi(number); err == nil && n > 0 {
+	n, err := strconv.Atoi(number)
+	switch {
+	case err == nil && n == ofGuard:
+		return &GuardError{text}
+	case err == nil && n > 0:
 		return &os.SyscallError{Syscall: strings.TrimSuffix(text, ": "+unix.Errno(n).Error()), Err: unix.Errno(n)}
 	}
 	return errors.New(text)

@@ -28,7 +28,12 @@ func arrange(in Isolation, sockets func() ([][]byte, error)) (repositories []str
 	}
 	v := view{grants: map[string]grant{}, links: map[string]string{}, memory: in.MaxMemory}
 	v.collect(in.Policy, in.Files)
-	guard := func() (err error) { repositories, err = guardWorkspace(in); return err }
+	guard := func() (err error) {
+		if repositories, err = guardWorkspace(in); err != nil && !policy.Scarce(err) && !errors.Is(err, unix.ENOSPC) {
+			err = &GuardError{err.Error()}
+		}
+		return err
+	}
 	steps := []func() error{v.temporary, v.bindAll, v.devices(in.Policy.Devices), func() error { return v.shareMemory(in.Policy) }, func() error { return v.coverSockets(sockets) }, v.lay(in.Files), v.link, mountProc,
 		func() error { return v.layNameServers(in.Names) }, guard, leaveOldRoot}
 	for _, step := range steps {
@@ -255,6 +260,12 @@ func mountProc() error {
 
 // procFlags: read only, or root could set what the kernel does for all.
 const procFlags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+
+// A GuardError says what keeps the workspace, as it is now, from being guarded. It tells
+// nothing of the machine.
+type GuardError struct{ Text string }
+
+func (e *GuardError) Error() string { return e.Text }
 
 // guardWorkspace hides what is the host's in the workspace, and keeps what git
 // executes for its user as it is. It returns the repositories that it has found.

@@ -1,0 +1,33 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestUnguardedWorkspaceIsTriedAgain: where the workspace cannot be guarded, commands are
+// refused until that is mended, and not until the server is started again.
+func TestUnguardedWorkspaceIsTriedAgain(t *testing.T) {
+	dir := filepath.Join(gitRepository(t), "main")
+	link := filepath.Join(dir, ".git", "hooks", "pre-commit")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink("../../nowhere", link)); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newShell(t, Config{Dir: dir, Sandbox: Isolate})
+	_, err := s.Run(t.Context(), sh("true"))
+	if !errors.Is(err, ErrUnconfined) {
+		t.Fatalf("not refused for the link: %v", err)
+	}
+	if !ofWorkspace(err) {
+		t.Skip(err)
+	}
+	t.Log(err)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := s.Run(t.Context(), sh("true")); err != nil || res.ExitCode != 0 {
+		t.Errorf("without the link: %v, exit code %d", err, res.ExitCode)
+	}
+}

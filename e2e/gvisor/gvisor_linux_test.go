@@ -161,7 +161,7 @@ func TestOldDoctorTellsTheTruth(t *testing.T) {
 
 // unproven are the probes that fail in gVisor without our confinement, too, so it proves
 // nothing that they fail: kinds of sockets, calls and files that it does not have.
-var unproven = []string{"abstract-by-other-kind", "alg", "core-pattern", "dial-link", "fanotify", "fast-open", "fchmodat2", "inode-flags",
+var unproven = []string{"abstract-by-other-kind", "alg", "core-pattern", "dial-link", "exit-stop-old", "fanotify", "fast-open", "fchmodat2", "inode-flags",
 	"inode-generation", "io-uring", "keyctl", "lease", "mptcp", "netlink-bind", "netlink-connect", "netlink-group", "open-by-handle", "packet",
 	"perf", "raw", "udp", "unix-pair", "userfaultfd", "vsock"}
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -15,15 +16,14 @@ func TestUnguardedWorkspaceIsTriedAgain(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink("../../nowhere", link)); err != nil {
 		t.Fatal(err)
 	}
+	if free, _ := newShell(t, Config{Dir: t.TempDir(), Sandbox: Isolate}); free.c.confinement.ready() != nil {
+		t.Skip("there are no namespaces: ", free.c.confinement.ready())
+	}
 	s, _ := newShell(t, Config{Dir: dir, Sandbox: Isolate})
 	_, err := s.Run(t.Context(), sh("true"))
-	if !errors.Is(err, ErrUnconfined) {
+	if !errors.Is(err, ErrUnconfined) || !strings.Contains(err.Error(), "remove the link") {
 		t.Fatalf("not refused for the link: %v", err)
 	}
-	if !ofWorkspace(err) {
-		t.Skip(err)
-	}
-	t.Log(err)
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}

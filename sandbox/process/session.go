@@ -130,8 +130,8 @@ func (c *Commands) newSession() (*private.Dir, *cage, error) {
 	return dir, nil, err
 }
 
-// confine makes the session's cage, unless it is given, of what was begun. A directory that was made
-// again is another one to the kernel, so its cage is made again too.
+// confine makes the session's cage, unless it is given, of what was begun. A directory
+// that was made again is another one to the kernel, so its cage is made again too.
 func (s *session) confine(c *Commands, made *cage, begun *confine.Begun) (err error) {
 	if !c.confinement.confined() {
 		return nil

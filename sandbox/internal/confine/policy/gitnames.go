@@ -22,7 +22,8 @@ type GitName struct {
 }
 
 // Named lists what the settings of a repository, and those that they include, name that git
-// runs or takes for settings: hooks in every place where git looks for them. read returns the content of a file, "" for none.
+// runs or takes for settings: hooks in every place where git looks for them. read returns
+// the content of a file, "" for none.
 func (g GitTree) Named(read func(path string) string) (names []GitName) {
 	var files []string
 	for _, dir := range g.Dirs {

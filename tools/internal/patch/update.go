@@ -150,16 +150,17 @@ func (w *writer) keep(i, j int) {
 	}
 	w.terminate()
 	raw := w.text.raw(i, j)
-	if raw[0] == '\n' && w.behindCR() {
-		w.out.WriteByte('\r')
-		raw = raw[1:]
+	if w.behindCR() {
+		rest := bytes.TrimLeft(raw, "\n")
+		w.out.Write(bytes.Repeat([]byte("\r"), len(raw)-len(rest)))
+		raw = rest
 	}
 	w.out.Write(raw)
 	w.open = j == w.text.lines() && w.text.unterminated()
 }
 
 // behindCR tells whether the last line written ends with a lone CR. An LF behind it
-// would become part of its end, so there an empty line ends with CR, too.
+// would become part of its end, so empty lines there end with CR, too.
 func (w *writer) behindCR() bool { return bytes.HasSuffix(w.out.Bytes(), []byte("\r")) }
 
 // add writes a new line.

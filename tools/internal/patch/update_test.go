@@ -133,6 +133,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte("\uFEFF"), "+x")
 	f.Add([]byte("a\n\rb\n\r0"), "@@\n \n+\n b")
 	f.Add([]byte("a\rb\n\nc"), "@@\n-b")
+	f.Add([]byte("\rb\n\n\n"), "@@\n-b")
 	f.Fuzz(func(t *testing.T, data []byte, chunks string) {
 		p, err := Parse(body("*** Update File: f", chunks))
 		if err != nil {

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -27,4 +28,11 @@ func DescriptorRoom(open *os.File) error {
 		return nil
 	}
 	return fmt.Errorf("%d of the server's %d descriptors are in use: %w", next, limit.Cur, unix.EMFILE)
+}
+
+// DescriptorShare is how many descriptors this program may have, divided by parts.
+func DescriptorShare(parts int) int {
+	limit := unix.Rlimit{Cur: math.MaxInt32}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return int(min(limit.Cur, math.MaxInt32)) / parts
 }

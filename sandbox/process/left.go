@@ -1,7 +1,10 @@
 package process
 
 import (
+	"errors"
+	"os"
 	"slices"
+	"syscall"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
@@ -37,4 +40,17 @@ func (s *Shell) prune() {
 		j.tree.Release()
 		return true
 	})
+}
+
+// commandRoom leaves descriptors for tools that read and write files, and to answer, when
+// commands have taken the others.
+func commandRoom(open *os.File) error { return proc.DescriptorRoom(open, 64, 8) }
+
+// noCommandRoom makes it plain when a command was not started for want of descriptors.
+func noCommandRoom(err error) error {
+	var room *NoRoomError
+	if errors.As(err, &room) || !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+		return err
+	}
+	return &NoRoomError{Err: err, Command: true}
 }

@@ -1,13 +1,17 @@
 package process
 
 import (
+	"context"
+	"errors"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
-	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
+	"golang.org/x/sys/unix"
 )
 
 // TestManyLeftRunning: commands that leave processes running, by the hundred, do not use up
@@ -55,7 +59,45 @@ func TestManyLeftRunning(t *testing.T) {
 			until(t, "there is room again", func() bool { return !told(leave()) })
 		})
 	}
-	if proc.DescriptorShare(1) < 16 {
-		t.Error("the server may have no descriptors")
+}
+
+// TestNoDescriptorsForCommands: commands that hold nearly all of the server's descriptors
+// leave some to its file tools, and the next one is told what is wrong.
+func TestNoDescriptorsForCommands(t *testing.T) {
+	s, _ := newShell(t, Config{Sandbox: Off})
+	run(t, s, sh("true"))
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
 	}
+	less := limit
+	less.Cur = 256
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &less); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	for range less.Cur {
+		waiting.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = s.Run(ctx, sh("sleep 1000"))
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	var room *NoRoomError
+	until(t, "there is room for any number of commands", func() bool {
+		_, err := s.Run(t.Context(), sh("true"))
+		return errors.As(err, &room) && room.Command
+	})
+	until(t, "no descriptor is left for files", func() bool {
+		file, err := os.Open(os.DevNull)
+		if err == nil {
+			err = file.Close()
+		}
+		return err == nil
+	})
 }

@@ -127,7 +127,7 @@ func (s *Shell) open(ctx context.Context, c *Command) (*job, error) {
 	if cause != nil {
 		err = cause
 	}
-	return nil, err
+	return nil, noCommandRoom(err)
 }
 
 // until is a context that ends with ctx, or with [ErrEnding] when the session does.
@@ -173,6 +173,9 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	proc.Adopt()
 	cage, err := s.session.open(s.c, c.Read, c.Write)
 	if err != nil {
+		return err
+	}
+	if err := commandRoom(s.c.null); err != nil {
 		return err
 	}
 	l := launch{tree.Launch{Argv: append([]string{c.Name}, c.Args...), Env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), Dir: c.Dir,

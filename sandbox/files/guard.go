@@ -70,27 +70,34 @@ func (f *FS) inRepository(rel string) bool {
 const maxConfig = 1 << 20
 
 // named reports whether rel is or lies in what repositories around it take from elsewhere in
-// the tree: what their settings name, and where links among the settings and hooks of the
-// workspace's lead.
+// the tree: what their settings and the user's own name, and where links among the settings
+// and hooks of the workspace's, or of what is around that, lead.
 func (f *FS) named(rel string) bool {
 	inside, _ := within(f, func(st *state) (bool, error) {
 		read := func(name string) string { return f.gitConfig(st, name) }
-		names := st.gitLinks()
-		for _, tree := range f.gitTrees(st, rel, read) {
-			for _, named := range tree.Named(read) {
+		names, user := st.gitLinks(), policy.ThisUser()
+		add := func(tree policy.GitTree, more []policy.GitName) {
+			for _, named := range more {
 				name, below := policy.EnterTree(named.Path, filepath.ToSlash(f.real), filepath.EvalSymlinks)
 				at := path.Join(filepath.ToSlash(f.real), name)
-				if below && at != tree.Tree && at != tree.Dirs[0] && path.Clean(name) != "." {
+				if below && path.Clean(name) != "." && at != tree.Tree && (len(tree.Dirs) == 0 || at != tree.Dirs[0]) {
 					names = append(names, name)
 				}
 			}
+		}
+		around, whole := user.Around(filepath.ToSlash(f.real), read)
+		add(policy.GitTree{}, around)
+		for _, tree := range f.gitTrees(st, rel, read) {
+			more, all := tree.Named(user, read)
+			whole = whole && all
+			add(tree, more)
 		}
 		for _, name := range names {
 			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
 				return true, nil
 			}
 		}
-		return false, nil
+		return !whole, nil // what is not known could be it
 	})
 	return inside
 }
@@ -101,32 +108,30 @@ func (f *FS) gitTrees(st *state, rel string, read func(name string) string) (tre
 	for i := range parts {
 		dir := path.Join(parts[:i]...)
 		tree := path.Join(filepath.ToSlash(f.real), dir)
-		git := path.Join(tree, ".git")
 		info, err := st.root.Lstat(path.Join(dir, ".git"))
-		switch {
-		case err != nil:
+		if err != nil {
 			if isGitDir(st, cmp.Or(dir, ".")) {
 				trees = append(trees, policy.GitTree{Dirs: []string{tree}})
 			}
-		case info.Mode().IsRegular():
-			if pointed, ok := policy.PointedTree(tree, read(git), read); ok {
-				trees = append(trees, pointed)
-			}
-		default:
-			trees = append(trees, policy.GitTree{Dirs: []string{git}, Tree: tree})
+		} else if found, ok := policy.TreeOf(tree, info, read); ok {
+			trees = append(trees, found)
 		}
 	}
 	return trees
 }
 
-// gitConfig reads settings of git's, "" for none. Those of a linked worktree lie elsewhere.
+// gitConfig reads settings of git's, "" for none. Those of a linked worktree lie elsewhere,
+// as may what links lead to.
 func (f *FS) gitConfig(st *state, name string) string {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return ""
+	}
 	var file *os.File
-	var err error
-	if rel, below := strings.CutPrefix(path.Clean(name), filepath.ToSlash(f.real)+"/"); below {
+	if rel, below := strings.CutPrefix(filepath.ToSlash(real), filepath.ToSlash(f.real)+"/"); below {
 		file, err = disk.OpenRegular(st.root, rel, os.O_RDONLY)
-	} else if info, missing := os.Stat(name); missing == nil && info.Mode().IsRegular() { // a device may do something when it is opened
-		file, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	} else if info, missing := os.Stat(real); missing == nil && info.Mode().IsRegular() { // a device may do something when it is opened
+		file, err = os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	} else {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -99,7 +100,7 @@ func (l *gitLocks) pin(name string) {
 }
 
 func (l *gitLocks) look() map[string]os.FileInfo {
-	names := append([]string{"", gitOwnTree}, gitDirs...)
+	names := slices.Concat([]string{"", gitOwnTree}, gitDirs, gitRemotes)
 	for name := range gitFiles {
 		names = append(names, name)
 	}

@@ -158,21 +158,42 @@ func (g gitGuard) useTree(tree policy.GitTree) {
 // anything in it, others only what is in their own tree: commands can make such ones.
 func (g gitGuard) guardNamed() error {
 	for _, tree := range *g.trees {
-		own, git := tree.Tree == g.top, tree.Dirs[0]
-		within := []string{git, cmp.Or(tree.Tree, git)}
-		for _, named := range tree.Named(g.read) {
-			name, below := g.enter(named.Path)
-			clean := filepath.Join(g.top, name)
-			if !below || !own && !policy.Below(clean, within) || slices.Contains([]string{g.top, git, tree.Tree}, clean) {
-				continue
-			}
-			if named.Hooks && policy.Below(clean, []string{git}) {
-				_ = os.MkdirAll(clean, 0o777) // where no hooks are git looks only when somebody pushes
-			}
-			if err := g.guardSetting(name); err != nil && (own || policy.Scarce(err)) {
-				return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
+		own := tree.Tree == g.top
+		names, whole := tree.Named(g.user, g.read)
+		if own && !whole {
+			return errTooManySettings
+		}
+		for _, named := range names {
+			if err := g.guardName(named, tree, own); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// errTooManySettings: what was not looked at could name anything.
+var errTooManySettings = errors.New("settings of git include too many files to guard what they name; include fewer")
+
+// guardName guards what settings name that are used in a tree, the workspace's own or another.
+func (g gitGuard) guardName(named policy.GitName, tree policy.GitTree, own bool) error {
+	git := append(slices.Clone(tree.Dirs), g.top)[0]
+	name, below := g.enter(named.Path)
+	clean := filepath.Join(g.top, name)
+	if !below || !own && !policy.Below(clean, []string{git, cmp.Or(tree.Tree, git)}) || slices.Contains([]string{g.top, git, tree.Tree}, clean) {
+		return nil
+	}
+	if named.Hooks && git != g.top && policy.Below(clean, []string{git}) {
+		_ = os.MkdirAll(clean, 0o777) // where no hooks are git looks only when somebody pushes
+	}
+	if named.Make {
+		_ = os.MkdirAll(filepath.Dir(clean), 0o777)
+		if f, err := os.OpenFile(clean, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
+			f.Close()
+		}
+	}
+	if err := g.guardSetting(name); err != nil && (own || policy.Scarce(err)) {
+		return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
 	}
 	return nil
 }
@@ -219,13 +240,24 @@ const maxSettings = 1 << 20
 // a command left where settings name a file, and of devices, which may do something when
 // they are opened.
 func (g gitGuard) read(path string) string {
-	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil { // commands do not see it
-		at, err = openOld(path, unix.O_PATH)
-	}
+	at, err := openOld(path, unix.O_PATH)
 	if err != nil {
 		return ""
 	}
+	return readRegular(at)
+}
+
+// readSettings is the same, in the process that starts others.
+func readSettings(path string) string {
+	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	return readRegular(at)
+}
+
+// readRegular returns the content of a file that was found, and lets go of it.
+func readRegular(at int) string {
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {

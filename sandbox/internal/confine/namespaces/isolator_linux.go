@@ -42,6 +42,9 @@ type Isolation struct {
 
 	Gateway bool   // whether there is a Gate; set by New
 	Names   string // what /etc/resolv.conf says then, "" for what it is; set by New
+
+	User   policy.GitUser // whose git the guard is for; set by New, as is Around
+	Around []Around
 }
 
 // Lacks are parts of the kernel to do without, so that a test can see what happens.
@@ -102,7 +105,10 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 	i := &Isolator{policy: in.Policy, kernel: has, Procs: -1, terminals: -1, files: fileLimit()}
 	i.status = sync.OnceValue(i.selfTest)
 	if in.Guard {
-		var err error
+		err := in.lookAround()
+		if err != nil {
+			return nil, err
+		}
 		if i.locks, err = holdLocks(in.Workspace); err != nil {
 			return nil, err
 		}

@@ -76,30 +76,87 @@ func (f *FS) named(rel string) bool {
 	inside, _ := within(f, func(st *state) (bool, error) {
 		read := func(name string) string { return f.gitConfig(st, name) }
 		names, user := st.gitLinks(), policy.ThisUser()
-		add := func(tree policy.GitTree, more []policy.GitName) {
-			for _, named := range more {
-				name, below := policy.EnterTree(named.Path, filepath.ToSlash(f.real), filepath.EvalSymlinks)
-				at := path.Join(filepath.ToSlash(f.real), name)
-				if below && path.Clean(name) != "." && at != tree.Tree && (len(tree.Dirs) == 0 || at != tree.Dirs[0]) {
-					names = append(names, name)
+		for i, name := range names {
+			names[i] = path.Join(filepath.ToSlash(f.real), name)
+		}
+		named, whole := user.Around(filepath.ToSlash(f.real), read)
+		for _, tree := range f.gitTrees(st, rel, read) {
+			more, all := tree.Named(user, read)
+			if whole = whole && all; slices.Contains(f.way(st, tree.Dirs[0]), rel) {
+				return true, nil
+			}
+			for _, n := range more {
+				if at := path.Clean(n.Path); at != tree.Tree && at != tree.Dirs[0] { // not all of it
+					named = append(named, n)
 				}
 			}
 		}
-		around, whole := user.Around(filepath.ToSlash(f.real), read)
-		add(policy.GitTree{}, around)
-		for _, tree := range f.gitTrees(st, rel, read) {
-			more, all := tree.Named(user, read)
-			whole = whole && all
-			add(tree, more)
+		for _, n := range named {
+			names = append(names, n.Path)
 		}
 		for _, name := range names {
-			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
+			if slices.Contains(f.way(st, name), rel) || f.leadsAround(st, name, rel) {
 				return true, nil
 			}
 		}
 		return !whole, nil // what is not known could be it
 	})
 	return inside
+}
+
+// leadsAround reports whether an absolute name leads to rel or to what that lies in.
+func (f *FS) leadsAround(st *state, name, rel string) bool {
+	name, below := f.enter(name)
+	if !below {
+		return false
+	}
+	p, err := f.resolve(st, name, true)
+	return err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/"))
+}
+
+// way lists the links in the workspace by which an absolute name leads where it does.
+func (f *FS) way(st *state, name string) (links []string) {
+	for range policy.MaxHops {
+		rel, below := f.enter(name)
+		if !below {
+			break
+		}
+		link, to, rest := f.firstLink(st, rel)
+		if link == "" {
+			break
+		}
+		links = append(links, link)
+		if to = filepath.ToSlash(to); !filepath.IsAbs(to) {
+			to = path.Join(filepath.ToSlash(f.real), path.Dir(link)) + "/" + to
+		}
+		name = to + rest
+	}
+	return links
+}
+
+// firstLink finds the first link on the way to a name in the workspace, "" for none, and
+// where it leads.
+func (f *FS) firstLink(st *state, name string) (link, to, rest string) {
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		p, err := f.resolve(st, name[:i], false)
+		if err != nil {
+			break
+		}
+		if p.Type&fs.ModeSymlink != 0 {
+			if to, err := st.root.Readlink(p.Rel); err == nil {
+				return p.Rel, to, name[i:]
+			}
+		}
+	}
+	return "", "", ""
+}
+
+// enter is the name below the root by which a path of the machine comes into it.
+func (f *FS) enter(name string) (rel string, below bool) {
+	return policy.EnterTree(name, filepath.ToSlash(f.real), os.Readlink)
 }
 
 // gitTrees lists the repositories whose trees rel lies in.

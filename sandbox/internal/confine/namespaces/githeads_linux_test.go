@@ -27,7 +27,9 @@ func TestHeadsAreMended(t *testing.T) {
 	h := &gitHeads{root: root}
 	good := "ref: refs/heads/main\n"
 	filetest.Must(t, os.WriteFile(head, []byte(good), 0o644))
-	h.keep([]string{git, "/elsewhere"})
+	if err := h.keep([]string{git, "/elsewhere"}, unix.Timespec{}); err != nil {
+		t.Fatal(err)
+	}
 	for name, spoil := range map[string]func() error{
 		"removed":    func() error { return os.Remove(head) },
 		"emptied":    func() error { return os.Truncate(head, 0) },
@@ -51,7 +53,7 @@ func TestHeadsAreMended(t *testing.T) {
 			filetest.Must(t, os.Remove(head))
 			filetest.Must(t, os.Rename(head+".x", head))
 		}
-		h.mend()
+		h.mend(mendTime)
 		if text, err := os.ReadFile(head); string(text) != good {
 			t.Errorf("%s: %q %v", name, text, err)
 		}
@@ -63,13 +65,13 @@ func TestHeadsAreMended(t *testing.T) {
 	}
 	for _, other := range []string{"ref:\trefs/heads/topic", "0123456789abcdef0123456789abcdef01234567\n"} {
 		filetest.Must(t, os.WriteFile(head, []byte(other), 0o644))
-		h.mend()
+		h.mend(mendTime)
 		if text, _ := os.ReadFile(head); string(text) != other {
 			t.Errorf("%q became %q", other, text)
 		}
 	}
 	filetest.Must(t, replaceByLink(head, "refs/heads/old")) // as git wrote it once
-	h.mend()
+	h.mend(mendTime)
 	if to, _ := os.Readlink(head); to != "refs/heads/old" {
 		t.Errorf("a link to a branch became %q", to)
 	}

@@ -17,9 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHops is how many links in one name are followed, as the kernel does.
-const maxHops = 40
-
 // hold keeps commands from moving away what leads to a name below top, which another thing
 // could be put in the place of: the directories on the way and the links. It returns where
 // the name leads, "" for outside of top or to nothing.
@@ -30,8 +27,16 @@ func (g gitGuard) hold(name string) (path string, err error) {
 		part := rest[0]
 		rest = rest[1:]
 		next := filepath.Join(at, part)
-		if !policy.Below(next, []string{top}) {
-			return "", nil
+		if !policy.Below(next, []string{top}) { // it may come in again
+			if hops++; hops > policy.MaxHops {
+				return "", nil
+			}
+			name, below := g.enter(strings.Join(append([]string{next}, rest...), "/"))
+			if !below {
+				return "", nil
+			}
+			rest, at = strings.Split(name, "/"), top
+			continue
 		}
 		info, err := os.Lstat(next)
 		switch {
@@ -45,7 +50,7 @@ func (g gitGuard) hold(name string) (path string, err error) {
 		case err != nil:
 			return "", err
 		case info.Mode()&fs.ModeSymlink != 0:
-			if hops++; hops > maxHops {
+			if hops++; hops > policy.MaxHops {
 				return "", nil // it leads nowhere
 			}
 			to, err := os.Readlink(next)
@@ -56,11 +61,7 @@ func (g gitGuard) hold(name string) (path string, err error) {
 				return "", fmt.Errorf("the symbolic link %s cannot be guarded here: %w", next, err)
 			}
 			if filepath.IsAbs(to) {
-				name, below := g.enter(to)
-				if !below {
-					return "", nil
-				}
-				at, to = top, name
+				at = "/"
 			}
 			rest = append(strings.Split(to, "/"), rest...)
 			continue
@@ -200,7 +201,7 @@ func (g gitGuard) guardName(named policy.GitName, tree policy.GitTree, own bool)
 
 // enter returns the name below the top by which a path of the machine comes into it.
 func (g gitGuard) enter(path string) (name string, below bool) {
-	return policy.EnterTree(path, g.top, realPath)
+	return policy.EnterTree(path, g.top, readOldLink)
 }
 
 // openOld opens a path as the machine has it.
@@ -222,15 +223,16 @@ func openOld(path string, flags uint64) (fd int, err error) {
 // maxTries is how often a path with ".." is followed while directories are renamed.
 const maxTries = 100
 
-// realPath resolves the links of a path as the machine has it.
-func realPath(path string) (string, error) {
-	fd, err := openOld(path, unix.O_PATH)
+// readOldLink returns where a link of the machine's leads.
+func readOldLink(path string) (string, error) {
+	fd, err := openOld(path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return "", err
 	}
 	defer unix.Close(fd)
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return cmp.Or(strings.TrimPrefix(real, oldRoot), "/"), err
+	text := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", text)
+	return string(text[:max(n, 0)]), err
 }
 
 // maxSettings is how much of a file of settings is looked at.

@@ -129,8 +129,16 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 // Fallen reports whether the guard of the workspace's repository does not cover it
 // any more, or the first process of the namespaces has ended: nothing runs in them then.
 func (i *Isolator) Fallen() bool {
-	i.locks.mend()
-	return i.locks.fallen() || i.Keeper.ended()
+	return !i.locks.mend(mendTime) || i.locks.fallen() || i.Keeper.ended()
+}
+
+// mend puts back what a command has taken from repositories, and removes its links. Where
+// others of the session make work faster than it is done, they are ended.
+func (i *Isolator) mend() {
+	if !i.locks.mend(mendTime) {
+		_ = i.Keeper.signal(-1, unix.SIGKILL)
+		i.locks.mend(endTime)
+	}
 }
 
 // furnish makes the namespaces and all that they hold.
@@ -152,7 +160,9 @@ func (i *Isolator) furnish(in Isolation, sockets <-chan [][]byte) (err error) {
 		}
 	}
 	if i.locks != nil {
-		i.locks.heads.keep(repositories)
+		if err := i.locks.heads.keep(repositories, i.locks.since); err != nil {
+			return err
+		}
 	}
 	if in.Gateway {
 		if i.Way, err = gateway.Open(in.Gate, made); err != nil {

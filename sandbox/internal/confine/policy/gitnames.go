@@ -28,7 +28,7 @@ type GitName struct {
 // name that git runs or takes for settings: hooks in every place where git looks for them.
 // read returns the content of a file, "" for none. There are more where it is not whole.
 func (g GitTree) Named(u GitUser, read func(path string) string) (names []GitName, whole bool) {
-	files, bases := slices.Clone(u.Settings), []string{g.Tree}
+	files, bases, hooks := slices.Clone(u.Settings), []string{g.Tree}, []string{}
 	for _, dir := range g.Dirs {
 		files = append(files, path.Join(dir, "config"), path.Join(dir, "config.worktree"))
 	}
@@ -37,14 +37,19 @@ func (g GitTree) Named(u GitUser, read func(path string) string) (names []GitNam
 		for _, s := range parseGitConfig(read(files[i])) {
 			switch {
 			case s.section == "core" && s.key == "hookspath", s.section == "init" && s.key == "templatedir":
-				for _, path := range g.paths(u, s.value, bases...) {
-					names = append(names, GitName{Path: strings.TrimSuffix(path, "/_"), Hooks: true}) // of husky, whose hooks lie beside it
-				}
+				hooks = append(hooks, s.value)
+			case s.section == "core" && s.key == "worktree" && len(g.Dirs) > 0:
+				bases = append(bases, g.paths(u, s.value, g.Dirs[0])...)
 			case strings.HasPrefix(s.section, "include") && s.key == "path":
 				for _, path := range g.paths(u, s.value, files[i][:strings.LastIndexByte(files[i], '/')]) {
 					names, files = append(names, GitName{Path: path}), append(files, path)
 				}
 			}
+		}
+	}
+	for _, value := range hooks {
+		for _, path := range g.paths(u, value, bases...) {
+			names = append(names, GitName{Path: strings.TrimSuffix(path, "/_"), Hooks: true}) // of husky, whose hooks lie beside it
 		}
 	}
 	return names, len(files) <= maxIncludes
@@ -109,30 +114,36 @@ func slashed(name, dir string) string {
 	return path.Join(dir, filepath.ToSlash(name))
 }
 
-// EnterTree returns the name below top by which a path comes into it, links outside of top
-// resolved by real: the user may have come by one.
-func EnterTree(name, top string, real func(path string) (string, error)) (rel string, below bool) {
-	if rel, ok := strings.CutPrefix(name, top+"/"); ok && !strings.Contains(rel, "..") {
-		return rel, true
-	}
-	at, rest := "", ""
-	for i := 1; i <= len(name); i++ {
-		if i < len(name) && name[i] != '/' {
+// EnterTree returns the name below top by which a path first comes into it, links outside of
+// top followed: the user may have come by one. Where it leads out again it is the last.
+func EnterTree(name, top string, readlink func(path string) (string, error)) (rel string, below bool) {
+	at, inside, hops := "/", false, 0
+	for rest := strings.Split(name, "/"); len(rest) > 0; {
+		next := path.Join(at, rest[0]) // what is above a real directory is its parent
+		rest = rest[1:]
+		if Below(next, []string{top}) {
+			if !inside {
+				rel = strings.TrimPrefix(strings.Join(append([]string{strings.TrimPrefix(next, top)}, rest...), "/"), "/")
+			}
+			if inside = true; !slices.Contains(rest, "..") {
+				return rel, true
+			}
+		}
+		to, err := readlink(next)
+		if err != nil {
+			at, inside = next, Below(next, []string{top})
 			continue
 		}
-		to, err := real(name[:i])
-		if err != nil {
-			break
+		if hops++; hops > MaxHops {
+			return "", false
 		}
-		switch inside := Below(to, []string{top}); {
-		case !inside:
-			at = ""
-		case at == "":
-			at, rest = to, name[i:]
+		if to = filepath.ToSlash(to); filepath.IsAbs(to) {
+			at = "/"
 		}
+		rest = append(strings.Split(to, "/"), rest...)
 	}
-	if at == "" {
-		return "", false
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(at, top)+rest, "/"), true
+	return rel, inside
 }
+
+// MaxHops is how many links in one name are followed, as the kernel does.
+const MaxHops = 40

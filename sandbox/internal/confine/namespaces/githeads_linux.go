@@ -57,15 +57,15 @@ func (h *gitHeads) keep(dirs []string, since unix.Timespec) error {
 			return &GuardError{dir + " holds so many directories that looking for links in it takes too long; remove what is not git's, or end other sessions"}
 		}
 	}
-	if !h.mend(beginTime) {
-		return &GuardError{"looking for links in git's data takes too long; end other sessions, whose commands change it"}
+	for dir := range h.last {
+		h.last[dir] = h.mendOne(dir, "")
 	}
 	return nil
 }
 
 const (
-	mendTime  = 5 * time.Second // how long links are looked for while commands may run
-	beginTime = 30 * time.Second
+	mendTime  = 20 * time.Second // how long links are looked for while commands may run
+	beginTime = time.Minute
 	endTime   = 10 * time.Minute // when none runs
 )
 

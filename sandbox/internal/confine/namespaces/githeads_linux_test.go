@@ -3,8 +3,10 @@
 package namespaces
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -82,4 +84,39 @@ func replaceByLink(path, to string) error {
 		return err
 	}
 	return os.Symlink(to, path)
+}
+
+// TestLinksInManyDirectories: no link is missed among more directories than are held, in
+// which others lie.
+func TestLinksInManyDirectories(t *testing.T) {
+	dir := t.TempDir()
+	logs := filepath.Join(dir, ".git/logs")
+	long := strings.Repeat("x", 200)
+	const wide = 3 * maxNames / 200
+	var links []string
+	for i := range wide {
+		at := filepath.Join(logs, fmt.Sprint(i, long), "a/b")
+		filetest.Must(t, os.MkdirAll(at, 0o755))
+		links = append(links, filepath.Join(at, "l"))
+	}
+	links = append(links, filepath.Join(logs, "l"), filepath.Join(logs, "0"+long, "l"))
+	root, err := os.OpenRoot(dir)
+	filetest.Must(t, err)
+	defer root.Close()
+	h := &gitHeads{root: root}
+	filetest.Must(t, h.keep([]string{filepath.Join(dir, ".git")}, unix.Timespec{}))
+	for _, link := range links {
+		filetest.Must(t, os.Symlink("../elsewhere", link))
+	}
+	if !h.mend(mendTime) {
+		t.Error("it did not come to the end")
+	}
+	for _, link := range links {
+		if _, err := os.Lstat(link); err == nil {
+			t.Errorf("%s is left", link)
+		}
+	}
+	if h.mend(0) {
+		t.Error("it came to the end in no time")
+	}
 }

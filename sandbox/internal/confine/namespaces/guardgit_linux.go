@@ -41,6 +41,8 @@ type gitGuard struct {
 	top  string
 	held map[string]bool // the directories that are mount points of its own, which cannot be moved
 
+	twins map[policy.FileID]bool // what was made read only and has other names
+
 	user  policy.GitUser
 	trees *[]policy.GitTree // the repositories as they are used, the outer ones first
 }
@@ -57,7 +59,7 @@ type Around struct {
 // are, the outer ones first. A mount point cannot be moved away; that is why each git
 // directory is one too.
 func guardGit(in Isolation) (repositories []string, err error) {
-	g := gitGuard{top: in.Workspace, held: map[string]bool{}, user: in.User, trees: new([]policy.GitTree)}
+	g := gitGuard{top: in.Workspace, held: map[string]bool{}, twins: map[policy.FileID]bool{}, user: in.User, trees: new([]policy.GitTree)}
 	if repositories, err = g.guardAll(); err != nil {
 		return nil, err
 	}
@@ -66,7 +68,10 @@ func guardGit(in Isolation) (repositories []string, err error) {
 			return nil, err
 		}
 	}
-	return repositories, g.guardNamed()
+	if err := g.guardNamed(); err != nil {
+		return nil, err
+	}
+	return repositories, g.guardTwins()
 }
 
 // lookAround finds what lies outside of the workspace, where the machine can be seen.

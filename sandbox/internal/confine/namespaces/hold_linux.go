@@ -128,13 +128,44 @@ func (g gitGuard) guardSetting(name string) error {
 		}
 		program, err := g.hold(rel)
 		if err == nil && program != "" {
+			g.noteTwins(program)
 			err = readOnly(program)
 		}
 		if err := g.unlessNew(name, err); err != nil {
 			return err
 		}
 	}
+	g.noteTwins(path)
 	return readOnly(path)
+}
+
+// noteTwins takes down the files that have other names, by which they could be written.
+func (g gitGuard) noteTwins(path string) {
+	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		var stat unix.Stat_t
+		switch {
+		case err != nil:
+		case entry.IsDir() && entry.Name() == gitObjects: // a clone on the same disk shares them
+			return fs.SkipDir
+		case entry.Type().IsRegular() && unix.Lstat(path, &stat) == nil && stat.Nlink > 1:
+			g.twins[policy.IdOf(&stat)] = true
+		}
+		return nil
+	})
+}
+
+// guardTwins makes their other names in the workspace read only.
+func (g gitGuard) guardTwins() error {
+	if len(g.twins) == 0 {
+		return nil
+	}
+	return filepath.WalkDir(g.top, func(path string, entry fs.DirEntry, err error) error {
+		var stat unix.Stat_t
+		if err == nil && entry.Type().IsRegular() && unix.Lstat(path, &stat) == nil && g.twins[policy.IdOf(&stat)] {
+			return readOnly(path)
+		}
+		return nil // what cannot be listed is read only
+	})
 }
 
 // unlessNew is err, but for a missingError outside of the workspace's own .git: commands

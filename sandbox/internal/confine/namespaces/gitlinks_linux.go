@@ -3,6 +3,8 @@
 package namespaces
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,6 +26,7 @@ type gitLinks struct {
 	since unix.Timespec        // what was made before came from no command
 	first map[string]string    // those that were there then, and where they led
 	seen  map[string]directory // what the directories held when they were last looked at
+	until time.Time            // how long it may take now
 }
 
 // A directory is what one held. The time of its last change cannot be set.
@@ -62,6 +66,7 @@ func (l *gitLinks) close() {
 // before any command. It gives up at a time: commands that run may make
 // directories faster than they can be looked at.
 func (l *gitLinks) drop(git string, begin bool, until time.Time) (whole bool) {
+	l.until = until
 	walk := []level{l.look(git, "", begin)}
 	for len(walk) > 0 {
 		if time.Now().After(until) {
@@ -122,6 +127,9 @@ func (l *gitLinks) look(git, below string, begin bool) level {
 	var stat unix.Stat_t
 	if unix.Fstat(int(file.Fd()), &stat) != nil {
 		return at
+	}
+	if stat.Mode&unix.S_IXUSR == 0 { // what lies there could be seen, and not reached
+		letIn(int(file.Fd()))
 	}
 	changed := stat.Ctim
 	if was, ok := l.seen[at.dir]; ok && was.changed == changed && was.number == stat.Ino {
@@ -187,17 +195,46 @@ func (l *gitLinks) more(at *level) {
 	at.next, _ = unix.Seek(fd, 0, unix.SEEK_CUR)
 }
 
-// openInside opens a directory below the root that no link leads to, nil for none.
+// openInside opens a directory below the root that no link leads to, nil for none. Its owner
+// may be shut out, who can still come to what lies there.
 func (l *gitLinks) openInside(dir string) *os.File {
-	if l.top == nil {
-		return nil
+	const read = unix.O_RDONLY | unix.O_NONBLOCK
+	fd, err := l.openAt(dir, read)
+	if errors.Is(err, fs.ErrPermission) {
+		if fd, err = l.openAt(dir, unix.O_PATH); err == nil {
+			letIn(fd)
+			unix.Close(fd)
+			fd, err = l.openAt(dir, read)
+		}
 	}
-	fd, err := unix.Openat2(int(l.top.Fd()), dir, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return nil
 	}
 	return os.NewFile(uintptr(fd), dir)
+}
+
+// openAt opens a directory in a way, and waits for descriptors where there are none.
+func (l *gitLinks) openAt(dir string, flags uint64) (fd int, err error) {
+	if l.top == nil {
+		return -1, fs.ErrNotExist
+	}
+	how := unix.OpenHow{Flags: flags | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	for {
+		fd, err = unix.Openat2(int(l.top.Fd()), dir, &how)
+		if (!policy.Scarce(err) && !errors.Is(err, unix.EAGAIN)) || time.Now().After(l.until) {
+			return fd, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// letIn lets the owner into an open directory again.
+func letIn(fd int) {
+	const all = 0o700
+	var stat unix.Stat_t
+	if unix.Fstat(fd, &stat) == nil && stat.Mode&all != all {
+		_ = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), fs.FileMode(stat.Mode&0o777|all))
+	}
 }
 
 // judge removes a link in an open directory, or puts back one that was there before any
@@ -216,7 +253,12 @@ func (l *gitLinks) judge(in *os.File, dir, name string, begin bool) {
 	if known && was == to || strings.HasPrefix(to, "refs/") && filepath.Clean(to) == to {
 		return
 	}
-	if unix.Unlinkat(at, name, 0) == nil && known {
+	err = unix.Unlinkat(at, name, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		letIn(at)
+		err = unix.Unlinkat(at, name, 0)
+	}
+	if err == nil && known {
 		_ = unix.Symlinkat(was, at, name)
 	}
 }

@@ -69,10 +69,11 @@ func (l *gitLocks) hold(name string) bool {
 	} else {
 		return false
 	}
-	if err == nil && unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-		err = file.Chmod(0o444) // nobody else holds it: from now on
-	}
+	alone := false
 	if err == nil {
+		if alone = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil; alone {
+			_ = file.Chmod(0o444) // its time tells others since when
+		}
 		err = unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	}
 	if err != nil || !l.is(name, file) { // whoever was last has removed it
@@ -81,7 +82,7 @@ func (l *gitLocks) hold(name string) bool {
 	}
 	l.held = append(l.held, file)
 	var stat unix.Stat_t
-	if unix.Fstat(int(file.Fd()), &stat) == nil && before(stat.Ctim, l.since) {
+	if !alone && unix.Fstat(int(file.Fd()), &stat) == nil && before(stat.Ctim, l.since) {
 		l.since = stat.Ctim
 	}
 	return true

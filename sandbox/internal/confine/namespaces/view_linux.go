@@ -296,7 +296,7 @@ func guardWorkspace(in Isolation) (repositories []string, err error) {
 	if err := holdWorkspace(in); err != nil {
 		return nil, err
 	}
-	return guardGit(in.Workspace)
+	return guardGit(in)
 }
 
 // holdWorkspace keeps commands from moving the workspace away where they may write what is

@@ -101,6 +101,7 @@ func (c *Commands) exposes(socket string) bool {
 type confinement struct {
 	cfg      Config
 	cache    func() *scratch.Cache // of the workspace; nil for none
+	furnish  func(*private.Dir) []string
 	decision decision
 
 	mu     sync.Mutex
@@ -174,9 +175,9 @@ func (c *confinement) chose(tier Tier) bool {
 
 // close lets go of the policy. No session is left.
 func (c *confinement) close() {
-	if dir, cage := c.first(); cage != nil {
+	if own, cage := c.first(); cage != nil {
 		_ = cage.Close()
-		dir.Remove()
+		own.remove()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,18 +318,19 @@ func (c *Commands) SelfTest() (Status, error) {
 	if err := c.confinement.ready(); err != nil {
 		return Status{}, err
 	}
-	dir, cage := c.confinement.first()
+	own, cage := c.confinement.first()
 	if cage == nil {
-		var err error
-		if dir, err = c.confinement.newSessionDir(true); err != nil {
+		dir, err := c.confinement.newSessionDir(true)
+		if err != nil {
 			return Status{}, err
 		}
+		own = c.confinement.furnishing(dir)
 		if cage, err = c.confinement.cage(cageFor{session: dir}); err != nil {
-			dir.Remove()
+			own.remove()
 			return Status{}, err
 		}
 	}
-	defer dir.Remove()
+	defer own.remove()
 	defer cage.Close()
 	return cage.Status(), nil
 }

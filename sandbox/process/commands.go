@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,7 +113,10 @@ func NewCommands(cfg Config) (*Commands, error) {
 		}
 		return free()
 	}
-	c.confinement.furnish = func(dir *private.Dir) []string { return c.equip(dir, true) }
+	c.confinement.furnish = func(dir *private.Dir) []string {
+		defer c.guard.Start() // soon it is told of the directory
+		return c.equip(dir, true)
+	}
 	if os.Getpid() == 1 {
 		proc.Adopt() // orphans of others come here as well
 	}
@@ -134,6 +138,14 @@ func (c *Commands) Env() []string { return c.env() }
 // env is Env. Where others confine commands nothing is tried out for it.
 func (c *Commands) env() []string {
 	return c.base(c.cfg.inside == nil && c.fleet == nil && c.confinement.confined())
+}
+
+// Prepare computes what no machine has to be looked at for, and clears up what the start of
+// the program has left, so that the first command does not wait for that. Nothing is looked
+// up, tried out or started.
+func (c *Commands) Prepare() {
+	_ = environ.WithoutProxies(environ.Filter(c.cfg.Env, c.cfg.PassEnv)) // compiles what tells secrets
+	runtime.GC()
 }
 
 // Withheld lists the names of the host's variables that commands do not get.

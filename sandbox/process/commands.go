@@ -95,7 +95,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c.apart.limits = c.limits
 	c.rules = c.newRules()
 	c.cache = sync.OnceValue(c.openCache)
-	c.confinement = &confinement{cfg: cfg, cache: c.cache}
+	c.confinement = &confinement{cfg: cfg, cache: c.cache, guard: c.guard}
 	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(environ.ForContainer(cfg.host())) })
 	free := sync.OnceValue(func() []string { return environ.ForCommands(cfg.host(), false) })
 	confined := sync.OnceValue(func() []string {
@@ -140,11 +140,14 @@ func (c *Commands) env() []string {
 	return c.base(c.cfg.inside == nil && c.fleet == nil && c.confinement.confined())
 }
 
-// Prepare computes what no machine has to be looked at for, and clears up what the start of
-// the program has left, so that the first command does not wait for that. Nothing is looked
-// up, tried out or started.
+// Prepare does what the first command would wait for, as far as that is to read: it looks up
+// what commands may reach, and clears up what the start of the program has left. Nothing is
+// tried out or started.
 func (c *Commands) Prepare() {
 	_ = environ.WithoutProxies(environ.Filter(c.cfg.Env, c.cfg.PassEnv)) // compiles what tells secrets
+	if c.fleet == nil {
+		c.confinement.lookAhead()
+	}
 	runtime.GC()
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
@@ -16,6 +17,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/home"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -101,11 +103,13 @@ func (c *Commands) exposes(socket string) bool {
 type confinement struct {
 	cfg      Config
 	cache    func() *scratch.Cache // of the workspace; nil for none
-	furnish  func(*private.Dir) []string
+	guard    *tree.Watchdog
+	furnish  func(*private.Dir) []string // fills HOME and returns what commands start from
 	decision decision
 
 	mu     sync.Mutex
 	made   bool               // looked and repo are
+	ahead  time.Time          // when, as long as nobody has asked
 	looked policy.Policy      // see policy
 	repo   environ.Repository // the workspace's own, if it lies outside
 }
@@ -117,11 +121,34 @@ type confinement struct {
 func (c *confinement) policy() policy.Policy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.ahead.IsZero() && time.Since(c.ahead) > aheadTime {
+		c.looked.Close()
+		c.made = false
+	}
+	c.ahead = time.Time{}
+	c.lookUpOnce()
+	return c.looked
+}
+
+// aheadTime is for how long what was looked up ahead counts: what its user installs before
+// the first command is there for that.
+const aheadTime = time.Minute
+
+// lookAhead looks the policy up while nobody waits for it.
+func (c *confinement) lookAhead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.made && c.foreseen() == nil {
+		c.lookUpOnce()
+		c.ahead = time.Now()
+	}
+}
+
+func (c *confinement) lookUpOnce() {
 	if !c.made {
 		c.looked, c.repo = c.lookUp()
 		c.made = c.looked.Short() == nil
 	}
-	return c.looked
 }
 
 // lookUp makes the policy, which is open until close.
@@ -213,7 +240,12 @@ type cageFor struct {
 }
 
 // begin begins a cage of a tier. The caller closes what it returns.
-func (c *confinement) begin(t Tier) *confine.Begun { return confine.Begin(t, c.cfg.Network.Open()) }
+func (c *confinement) begin(t Tier) *confine.Begun {
+	if t == Threads {
+		c.guard.Start() // there is no stage to wait for, beside which that could be done
+	}
+	return confine.Begin(t, c.cfg.Network.Open())
+}
 
 func (c *confinement) cage(f cageFor) (*cage, error) {
 	read, write := f.read, f.write

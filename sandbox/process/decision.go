@@ -138,7 +138,6 @@ func (c *confinement) decide(d *decision) error {
 	}
 	begun := c.begin(c.tiers()[0])
 	defer begun.Close()
-	go c.cache() // which is waited for below
 	dir, err := c.newSessionDir(true)
 	if err != nil {
 		return err

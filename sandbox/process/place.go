@@ -41,6 +41,9 @@ func (c *confinement) newSessionDir(confined bool) (*private.Dir, error) {
 	if place == "" {
 		return nil, &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
 	}
+	if confined {
+		go c.cache() // which is waited for below
+	}
 	d, err := private.New(place)
 	if err != nil {
 		return nil, &PrivateDirError{Dir: place, Err: err}

@@ -38,7 +38,6 @@ func (b *Begun) make(spaces uintptr) {
 	if b.err = kernel.PrepareProcess(); b.err != nil {
 		return
 	}
-	go reserveThreads()
 	if b.keeper, b.err = newKeeper(spaces); b.err != nil {
 		return
 	}

@@ -136,6 +136,7 @@ func (i *Isolator) furnish(in Isolation, sockets <-chan [][]byte) (err error) {
 	if i.Keeper, mounts, err = in.Begun.take(); err != nil {
 		return err
 	}
+	go reserveThreads() // while others fill them
 	made, repositories, err := mounts.fill(in, sockets)
 	if err != nil {
 		return err

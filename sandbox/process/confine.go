@@ -356,7 +356,7 @@ func (c *Commands) SelfTest() (Status, error) {
 		if err != nil {
 			return Status{}, err
 		}
-		own = c.confinement.furnishing(dir)
+		own = c.confinement.furnishing(dir, nil)
 		if cage, err = c.confinement.cage(cageFor{session: dir}); err != nil {
 			own.remove()
 			return Status{}, err

@@ -142,7 +142,7 @@ func (c *confinement) decide(d *decision) error {
 	if err != nil {
 		return err
 	}
-	d.own = c.furnishing(dir)
+	d.own = c.furnishing(dir, begun)
 	failed := c.take(d, cageFor{session: dir, begun: begun}, true)
 	if d.cage == nil && !c.cfg.Sandbox.proof() && !wanting(failed) {
 		_ = c.take(d, cageFor{session: dir}, false)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
@@ -63,10 +64,14 @@ type lodging struct {
 	env func() []string // waits until HOME is furnished
 }
 
-// furnishing furnishes the HOME of a session while its cage is made.
-func (c *confinement) furnishing(dir *private.Dir) lodging {
+// furnishing furnishes the HOME of a session while its cage is made, which goes first where
+// it was begun.
+func (c *confinement) furnishing(dir *private.Dir, begun *confine.Begun) lodging {
 	env := make(chan []string, 1)
-	go func() { env <- c.furnish(dir) }()
+	go func() {
+		begun.Await()
+		env <- c.furnish(dir)
+	}()
 	return lodging{dir, sync.OnceValue(func() []string { return <-env })}
 }
 

@@ -132,7 +132,7 @@ func (c *Commands) newSession() (lodging, *cage, error) {
 	if !confined {
 		return lodging{dir, func() []string { return c.equip(dir, false) }}, nil, nil
 	}
-	return c.confinement.furnishing(dir), nil, nil
+	return c.confinement.furnishing(dir, nil), nil, nil
 }
 
 // confine makes the session's cage, unless it is given, of what was begun. A directory

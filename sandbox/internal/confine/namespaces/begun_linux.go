@@ -47,6 +47,13 @@ func (b *Begun) make(spaces uintptr) {
 	}
 }
 
+// Await waits until they are made, or cannot be: what has time can wait for that.
+func (b *Begun) Await() {
+	if b != nil {
+		<-b.made
+	}
+}
+
 // take waits until they are made, for the one who fills them.
 func (b *Begun) take() (*Keeper, *stage, error) {
 	<-b.made

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,9 +24,6 @@ func serveCommand(o *options) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 }
-
-// quiet is when a client that has just connected mostly asks for nothing more.
-const quiet = 100 * time.Millisecond
 
 // serve speaks MCP until ctx ends, or standard input where that is spoken on. A second signal ends everything at once.
 func serve(ctx context.Context, o *options) error {
@@ -45,7 +41,6 @@ func serve(ctx context.Context, o *options) error {
 		if err := s.Commands().QuotaHeld(); err != nil {
 			return hinted(err)
 		}
-		defer time.AfterFunc(quiet, s.Commands().Prepare).Stop()
 	}
 	warnUnconfined(s, o)
 	if hint := s.OwnerHint(); hint != "" {

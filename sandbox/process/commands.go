@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,17 +137,6 @@ func (c *Commands) Env() []string { return c.env() }
 // env is Env. Where others confine commands nothing is tried out for it.
 func (c *Commands) env() []string {
 	return c.base(c.cfg.inside == nil && c.fleet == nil && c.confinement.confined())
-}
-
-// Prepare does what the first command would wait for, as far as that is to read: it looks up
-// what commands may reach, and clears up what the start of the program has left. Nothing is
-// tried out or started.
-func (c *Commands) Prepare() {
-	_ = environ.WithoutProxies(environ.Filter(c.cfg.Env, c.cfg.PassEnv)) // compiles what tells secrets
-	if c.fleet == nil {
-		c.confinement.lookAhead()
-	}
-	runtime.GC()
 }
 
 // Withheld lists the names of the host's variables that commands do not get.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
@@ -109,7 +108,6 @@ type confinement struct {
 
 	mu     sync.Mutex
 	made   bool               // looked and repo are
-	ahead  time.Time          // when, as long as nobody has asked
 	looked policy.Policy      // see policy
 	repo   environ.Repository // the workspace's own, if it lies outside
 }
@@ -121,34 +119,11 @@ type confinement struct {
 func (c *confinement) policy() policy.Policy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ahead.IsZero() && time.Since(c.ahead) > aheadTime {
-		c.looked.Close()
-		c.made = false
-	}
-	c.ahead = time.Time{}
-	c.lookUpOnce()
-	return c.looked
-}
-
-// aheadTime is for how long what was looked up ahead counts: what its user installs before
-// the first command is there for that.
-const aheadTime = time.Minute
-
-// lookAhead looks the policy up while nobody waits for it.
-func (c *confinement) lookAhead() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.made && c.foreseen() == nil {
-		c.lookUpOnce()
-		c.ahead = time.Now()
-	}
-}
-
-func (c *confinement) lookUpOnce() {
 	if !c.made {
 		c.looked, c.repo = c.lookUp()
 		c.made = c.looked.Short() == nil
 	}
+	return c.looked
 }
 
 // lookUp makes the policy, which is open until close.

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
@@ -41,7 +40,6 @@ func TestNothingIsTriedBeforeTheFirstUse(t *testing.T) {
 		if exposed := c.Exposed(&net.TCPAddr{}); exposed != (mode == Auto || mode == Strict || mode == Isolate) {
 			t.Errorf("%s: exposed: %v", mode, exposed)
 		}
-		c.Prepare()
 		_ = s.Close() // a session without a command
 		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 || tried.Load() > 0 {
 			t.Errorf("%s: %d tried, %v, %v", mode, tried.Load(), left, err)
@@ -50,41 +48,6 @@ func TestNothingIsTriedBeforeTheFirstUse(t *testing.T) {
 		if mode != Off && tried.Load() != 1 {
 			t.Errorf("%s: the first command tried %d cages, its own should do", mode, tried.Load())
 		}
-	}
-}
-
-// TestLookedUpAhead: what commands may reach is looked up before the first of them, and
-// anew where that was long ago: by then its user may have installed something.
-func TestLookedUpAhead(t *testing.T) {
-	isolatedShell(t, Config{})
-	for _, c := range []struct {
-		name  string
-		since time.Duration
-		found bool
-	}{{"just now", 0, false}, {"long ago", 2 * aheadTime, true}} {
-		t.Run(c.name, func(t *testing.T) {
-			bin := filepath.Join(t.TempDir(), "bin")
-			s, commands := newShell(t, Config{Sandbox: Auto, Env: append(os.Environ(), "PATH="+bin+":/usr/bin:/bin")})
-			commands.Prepare()
-			if err := os.Mkdir(bin, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(bin, "installed"), []byte("#!/bin/sh\necho here\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			confinement := commands.confinement
-			if confinement.ahead.IsZero() {
-				t.Fatal("nothing was looked up")
-			}
-			confinement.ahead = confinement.ahead.Add(-c.since)
-			res := run(t, s, sh("installed; true"))
-			if found := strings.Contains(string(res.Stdout.Head), "here"); found != c.found {
-				t.Errorf("found: %v, %+v", found, res)
-			}
-			if !confinement.ahead.IsZero() || confinement.policy().Short() != nil {
-				t.Error("the look-up is not for good")
-			}
-		})
 	}
 }
 

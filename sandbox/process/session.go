@@ -125,6 +125,9 @@ func (c *Commands) newSession() (lodging, *cage, error) {
 			return lodging{}, nil, noRoom(err)
 		}
 	}
+	if !confined {
+		go c.base(false) // which is waited for below
+	}
 	dir, err := c.confinement.newSessionDir(confined)
 	if err != nil {
 		return lodging{}, nil, err

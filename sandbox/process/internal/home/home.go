@@ -45,6 +45,9 @@ func Equip(d *private.Dir, env []string, u User) []string {
 			set[name] = filepath.Join(home, dir)
 		}
 	}
+	if dir := gnupgHome(d, env, userSockets()); dir != "" {
+		set["GNUPGHOME"] = dir
+	}
 	env = environ.Merge(env, set)
 	if d.Cache != "" {
 		env = environ.ForCache(d.Cache, env, u.Host)

@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +26,9 @@ func serveCommand(o *options) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 }
+
+// quiet is when a client that has just connected mostly asks for nothing more.
+const quiet = 100 * time.Millisecond
 
 // serve speaks MCP until ctx ends, or standard input where that is spoken on. A second signal ends everything at once.
 func serve(ctx context.Context, o *options) error {
@@ -41,6 +46,7 @@ func serve(ctx context.Context, o *options) error {
 		if err := s.Commands().QuotaHeld(); err != nil {
 			return hinted(err)
 		}
+		defer time.AfterFunc(quiet, runtime.GC).Stop() // of what the start has left, or it falls into the first command
 	}
 	warnUnconfined(s, o)
 	if hint := s.OwnerHint(); hint != "" {

@@ -3,6 +3,7 @@ package process
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,7 @@ func (cfg Config) host() environ.Host {
 type Commands struct {
 	cfg    Config
 	limits sandbox.Limits
-	env    func() []string // filtered once
+	base   func(confined bool) []string // of the host's environment, filtered once
 	null   *os.File
 	guard  *tree.Watchdog
 	rules  *quota.Rules
@@ -93,24 +94,27 @@ func NewCommands(cfg Config) (*Commands, error) {
 	c.apart.limits = c.limits
 	c.rules = c.newRules()
 	c.cache = sync.OnceValue(c.openCache)
-	c.confinement = &confinement{cfg: cfg, cache: c.cache}
+	c.confinement = &confinement{cfg: cfg, cache: c.cache, guard: c.guard}
 	within := sync.OnceValue(func() []string { return c.confinement.repositoryEnv(environ.ForContainer(cfg.host())) })
 	free := sync.OnceValue(func() []string { return environ.ForCommands(cfg.host(), false) })
 	confined := sync.OnceValue(func() []string {
 		return c.confinement.repositoryEnv(environ.ForCommands(cfg.host(), true))
 	})
 	away := sync.OnceValue(func() []string { return environ.ForCommands(cfg.host(), true) })
-	c.env = func() []string {
-		if cfg.inside != nil {
+	c.base = func(walls bool) []string {
+		switch {
+		case cfg.inside != nil:
 			return within()
-		}
-		if c.fleet != nil { // a container gets its own; nothing is tried out here
+		case c.fleet != nil: // a container gets its own
 			return away()
-		}
-		if c.confinement.confined() {
+		case walls:
 			return confined()
 		}
 		return free()
+	}
+	c.confinement.furnish = func(dir *private.Dir) []string {
+		defer c.guard.Start() // soon it is told of the directory
+		return c.equip(dir, true)
 	}
 	if os.Getpid() == 1 {
 		proc.Adopt() // orphans of others come here as well
@@ -130,6 +134,11 @@ func NewCommands(cfg Config) (*Commands, error) {
 // directories of a session. The caller must not change it.
 func (c *Commands) Env() []string { return c.env() }
 
+// env is Env. Where others confine commands nothing is tried out for it.
+func (c *Commands) env() []string {
+	return c.base(c.cfg.inside == nil && c.fleet == nil && c.confinement.confined())
+}
+
 // Withheld lists the names of the host's variables that commands do not get.
 func (c *Commands) Withheld() []string { return environ.WithheldNames(c.cfg.Env, c.cfg.PassEnv) }
 
@@ -143,13 +152,21 @@ func (c *Commands) LeftOut() []string {
 	return home.Settings(c.confinement.policy(), own, own).Left
 }
 
-// equip fills the HOME of a new session and returns the environment that leads tools to
-// what they have there, and to the cache.
-func (c *Commands) equip(d *private.Dir, env []string) []string {
+// equip fills the HOME of a new session, if it is to be a private one, and returns the
+// environment that leads tools to what they have there, and to the cache.
+func (c *Commands) equip(d *private.Dir, confined bool) []string {
+	env := c.base(confined)
+	if in := c.cfg.inside; in != nil {
+		return home.EquipWith(d, env, in.files, in.home, in.cache)
+	}
+	if !confined {
+		return env
+	}
 	host := c.cfg.host()
 	p := c.confinement.policy()
 	host.Reach, host.Safe = p.Reach, p.Safe
-	return home.Equip(d, env, home.User{Host: host, Policy: p, Cache: c.cache})
+	env = home.Equip(d, env, home.User{Host: host, Policy: p})
+	return environ.AddMissing(env, []string{"APT_CONFIG=" + filepath.Join(d.Path, private.AptConf)})
 }
 
 // NewShell begins a session. It costs nothing before its first command.

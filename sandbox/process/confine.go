@@ -16,6 +16,7 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/home"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
+	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -101,6 +102,8 @@ func (c *Commands) exposes(socket string) bool {
 type confinement struct {
 	cfg      Config
 	cache    func() *scratch.Cache // of the workspace; nil for none
+	guard    *tree.Watchdog
+	furnish  func(*private.Dir) []string // fills HOME and returns what commands start from
 	decision decision
 
 	mu     sync.Mutex
@@ -174,9 +177,9 @@ func (c *confinement) chose(tier Tier) bool {
 
 // close lets go of the policy. No session is left.
 func (c *confinement) close() {
-	if dir, cage := c.first(); cage != nil {
+	if own, cage := c.first(); cage != nil {
 		_ = cage.Close()
-		dir.Remove()
+		own.remove()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +215,12 @@ type cageFor struct {
 }
 
 // begin begins a cage of a tier. The caller closes what it returns.
-func (c *confinement) begin(t Tier) *confine.Begun { return confine.Begin(t, c.cfg.Network.Open()) }
+func (c *confinement) begin(t Tier) *confine.Begun {
+	if t == Threads {
+		c.guard.Start() // there is no stage to wait for, beside which that could be done
+	}
+	return confine.Begin(t, c.cfg.Network.Open())
+}
 
 func (c *confinement) cage(f cageFor) (*cage, error) {
 	read, write := f.read, f.write
@@ -317,18 +325,19 @@ func (c *Commands) SelfTest() (Status, error) {
 	if err := c.confinement.ready(); err != nil {
 		return Status{}, err
 	}
-	dir, cage := c.confinement.first()
+	own, cage := c.confinement.first()
 	if cage == nil {
-		var err error
-		if dir, err = c.confinement.newSessionDir(true); err != nil {
+		dir, err := c.confinement.newSessionDir(true)
+		if err != nil {
 			return Status{}, err
 		}
+		own = c.confinement.furnishing(dir, nil)
 		if cage, err = c.confinement.cage(cageFor{session: dir}); err != nil {
-			dir.Remove()
+			own.remove()
 			return Status{}, err
 		}
 	}
-	defer dir.Remove()
+	defer own.remove()
 	defer cage.Close()
 	return cage.Status(), nil
 }

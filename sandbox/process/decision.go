@@ -13,7 +13,6 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
 
 // A decision says how commands are confined. It is made once, at the first use:
@@ -24,7 +23,7 @@ type decision struct {
 	err    error        // why commands are not confined
 	tier   Tier         // by which mechanism they are
 	others []string     // why the mechanisms that come before it are not taken
-	dir    *private.Dir // of the first session, until that begins
+	own    lodging      // of the first session, until that begins
 	cage   *cage        // the same session's
 	tell   func(string) // what to do when commands turn out not to be confined; nil for nothing
 }
@@ -154,9 +153,7 @@ func (c *confinement) decide(d *decision) error {
 	if err != nil {
 		return err
 	}
-	if cache := c.cache(); cache != nil {
-		dir.Cache = cache.Dir()
-	}
+	d.own = c.furnishing(dir, begun)
 	failed := c.take(d, cageFor{session: dir, begun: begun}, true)
 	if d.cage == nil && !c.cfg.Sandbox.proof() && !wanting(failed) {
 		_ = c.take(d, cageFor{session: dir}, false)
@@ -164,7 +161,8 @@ func (c *confinement) decide(d *decision) error {
 	if d.cage != nil {
 		return nil
 	}
-	dir.Remove()
+	d.own.remove()
+	d.own = lodging{}
 	if wanting(failed) {
 		return &NoRoomError{Err: failed}
 	}
@@ -178,7 +176,7 @@ func (c *confinement) take(d *decision, f cageFor, proof bool) (failed error) {
 	for _, d.tier = range c.tiers() {
 		cage, err := c.try(f, proof)
 		if err == nil {
-			d.dir, d.cage = f.session, cage
+			d.cage = cage
 			return failed
 		}
 		if wanting(err) {
@@ -220,13 +218,13 @@ func (c *confinement) foreseen() error {
 }
 
 // first hands the first session what was made to decide, nil when it has gone.
-func (c *confinement) first() (*private.Dir, *cage) {
+func (c *confinement) first() (lodging, *cage) {
 	d := &c.decision
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	dir, cage := d.dir, d.cage
-	d.dir, d.cage = nil, nil
-	return dir, cage
+	own, cage := d.own, d.cage
+	d.own, d.cage = lodging{}, nil
+	return own, cage
 }
 
 // confined tells whether commands are confined.

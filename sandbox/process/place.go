@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 )
@@ -40,11 +42,43 @@ func (c *confinement) newSessionDir(confined bool) (*private.Dir, error) {
 	if place == "" {
 		return nil, &PrivateDirError{Dir: os.TempDir(), Err: errExposed}
 	}
+	if confined {
+		go c.cache() // which is waited for below
+	}
 	d, err := private.New(place)
 	if err != nil {
 		return nil, &PrivateDirError{Dir: place, Err: err}
 	}
+	if confined {
+		if cache := c.cache(); cache != nil {
+			d.Cache = cache.Dir()
+		}
+	}
 	return d, nil
+}
+
+// A lodging is the private directory of a session, and the environment of commands that
+// live there.
+type lodging struct {
+	dir *private.Dir
+	env func() []string // waits until HOME is furnished
+}
+
+// furnishing furnishes the HOME of a session while its cage is made, which goes first where
+// it was begun.
+func (c *confinement) furnishing(dir *private.Dir, begun *confine.Begun) lodging {
+	env := make(chan []string, 1)
+	go func() {
+		begun.Await()
+		env <- c.furnish(dir)
+	}()
+	return lodging{dir, sync.OnceValue(func() []string { return <-env })}
+}
+
+// remove removes it.
+func (l lodging) remove() {
+	l.env()
+	l.dir.Remove()
 }
 
 // privatePlace is the system's directory for temporary files, or another one

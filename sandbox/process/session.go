@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
-	"github.com/perstack-ai/perstack-base/sandbox/process/internal/home"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
@@ -88,32 +86,33 @@ func (s *session) make(c *Commands) error {
 		}
 		return s.confine(c, nil, nil)
 	}
-	var cage *cage
-	var begun *confine.Begun
-	if s.dir == nil || s.dir.Fill() != nil {
-		dir, first, err := c.newSession()
-		if err != nil {
-			return err
-		}
-		if cage = first; cage == nil && c.confinement.confined() {
-			begun = c.confinement.begin(c.confinement.decision.tier)
-			defer begun.Close()
-		}
-		s.removeDir(c.guard)
-		s.dir, s.tmp = dir, dir.Tmp()
-		env := c.env()
-		if in := c.cfg.inside; in != nil {
-			env = home.EquipWith(dir, env, in.files, in.home, in.cache)
-		} else if c.confinement.confined() {
-			env = environ.AddMissing(c.equip(dir, env), []string{"APT_CONFIG=" + filepath.Join(dir.Path, private.AptConf)})
-		}
-		s.env = s.private(env, c.confinement.confined() || c.cfg.inside != nil)
-		if c.confinement.confined() && c.confinement.decision.tier == Threads && c.cfg.inside == nil {
-			s.env = javaTemp(s.env, s.tmp) // in namespaces /tmp is the session's own
-		}
-		c.guard.DirBegins(dir.Path)
+	if s.dir != nil && s.dir.Fill() == nil {
+		return s.confine(c, nil, nil)
 	}
-	return s.confine(c, cage, begun)
+	own, cage, err := c.newSession()
+	if err != nil {
+		return err
+	}
+	var begun *confine.Begun
+	if cage == nil && c.confinement.confined() {
+		begun = c.confinement.begin(c.confinement.decision.tier)
+		defer begun.Close()
+	}
+	s.removeDir(c.guard)
+	s.dir, s.tmp = own.dir, own.dir.Tmp()
+	c.guard.DirBegins(s.dir.Path)
+	err = s.confine(c, cage, begun)
+	s.setEnv(c, own.env()) // also where the cage is tried again
+	return err
+}
+
+// setEnv sets the environment of the session's commands, with what is private.
+func (s *session) setEnv(c *Commands, env []string) {
+	confined := c.confinement.confined()
+	s.env = s.private(env, confined || c.cfg.inside != nil)
+	if confined && c.confinement.decision.tier == Threads && c.cfg.inside == nil {
+		s.env = javaTemp(s.env, s.tmp) // in namespaces /tmp is the session's own
+	}
 }
 
 // sessionRoom leaves descriptors for connections, and for the commands of the sessions
@@ -121,18 +120,27 @@ func (s *session) make(c *Commands) error {
 func sessionRoom(open *os.File) error { return proc.DescriptorRoom(open, 128, 4) }
 
 // newSession makes the directory of a session. The first one has a cage already.
-func (c *Commands) newSession() (*private.Dir, *cage, error) {
+func (c *Commands) newSession() (lodging, *cage, error) {
 	confined := c.confinement.confined()
-	if dir, cage := c.confinement.first(); cage != nil {
-		return dir, cage, nil
+	if own, cage := c.confinement.first(); cage != nil {
+		return own, cage, nil
 	}
 	if confined {
 		if err := sessionRoom(c.null); err != nil {
-			return nil, nil, noRoom(err)
+			return lodging{}, nil, noRoom(err)
 		}
 	}
+	if !confined {
+		go c.base(false) // which is waited for below
+	}
 	dir, err := c.confinement.newSessionDir(confined)
-	return dir, nil, err
+	if err != nil {
+		return lodging{}, nil, err
+	}
+	if !confined {
+		return lodging{dir, func() []string { return c.equip(dir, false) }}, nil, nil
+	}
+	return c.confinement.furnishing(dir, nil), nil, nil
 }
 
 // confine makes the session's cage, unless it is given, of what was begun. A directory

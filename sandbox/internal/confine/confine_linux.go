@@ -45,10 +45,11 @@ type GuardError = namespaces.GuardError
 type Begun = namespaces.Begun
 
 // Begin begins to make a Jail of a tier, whose commands have the machine's network or not:
-// nil where nothing is to be begun. It returns at once. The caller closes what it returns,
-// also when a Jail was made of it.
+// nil where the caller has nothing to hand on. It returns at once. The caller closes what it
+// returns, also when a Jail was made of it.
 func Begin(t Tier, network bool) *Begun {
 	if t != Namespaces {
+		threads.Begin()
 		return nil
 	}
 	return namespaces.Begin(network)

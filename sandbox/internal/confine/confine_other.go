@@ -22,8 +22,9 @@ func (e *GuardError) Error() string { return e.Text }
 // Begun is nothing here.
 type Begun struct{}
 
-// Close does nothing.
+// Close and Await do nothing.
 func (*Begun) Close() {}
+func (*Begun) Await() {}
 
 // Begin is nil.
 func Begin(Tier, bool) *Begun { return nil }

@@ -38,13 +38,19 @@ func (b *Begun) make(spaces uintptr) {
 	if b.err = kernel.PrepareProcess(); b.err != nil {
 		return
 	}
-	go reserveThreads()
 	if b.keeper, b.err = newKeeper(spaces); b.err != nil {
 		return
 	}
 	if b.mounts, b.err = b.keeper.beginStage(); b.err != nil {
 		b.keeper.close()
 		b.keeper = nil
+	}
+}
+
+// Await waits until they are made, or cannot be: what has time can wait for that.
+func (b *Begun) Await() {
+	if b != nil {
+		<-b.made
 	}
 }
 

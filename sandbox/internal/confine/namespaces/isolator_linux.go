@@ -147,6 +147,7 @@ func (i *Isolator) furnish(in Isolation, sockets <-chan [][]byte) (err error) {
 		in.Begun = Begin(in.Policy.Network)
 	}
 	var mounts *stage
+	go reserveThreads() // while others are at work
 	if i.Keeper, mounts, err = in.Begun.take(); err != nil {
 		return err
 	}

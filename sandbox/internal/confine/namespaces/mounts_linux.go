@@ -92,13 +92,24 @@ func openObject(path string, id policy.FileID) (int, error) {
 // mountPoint makes an empty file or directory like the open one at the path,
 // where there is none yet.
 func mountPoint(path string, fd int) error {
-	if _, err := os.Lstat(path); err == nil {
+	create := func() error { return unix.Mknod(path, unix.S_IFREG|0o644, 0) }
+	if kernel.IsDir(fd) {
+		create = func() error { return unix.Mkdir(path, 0o755) }
+	}
+	err := create()
+	if err == unix.ENOENT {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		err = create()
+	}
+	if err == nil || err == unix.EEXIST {
 		return nil
 	}
-	if kernel.IsDir(fd) {
-		return os.MkdirAll(path, 0o755)
+	if _, missing := os.Lstat(path); missing == nil { // in what is only read
+		return nil
 	}
-	return emptyFile(path)
+	return &os.PathError{Op: "make", Path: path, Err: err}
 }
 
 func emptyFile(path string) error {

@@ -4,6 +4,7 @@ package namespaces
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -36,13 +37,16 @@ func (i *Isolator) selfTest() selftest.Status {
 	}
 	defer listener.Close()
 	port := listener.Addr().(*net.TCPAddr).Port
-	free, err := selftest.Outside(canary, unix.AF_INET)
-	if err != nil {
-		return s.Unproven(err)
-	}
-	free.Socket = connectTo(listener.Addr().String())
+	var free selftest.Results
+	outside := make(chan error, 1)
+	go func() {
+		var err error
+		free, err = selftest.Outside(canary, unix.AF_INET)
+		free.Socket = connectTo(listener.Addr().String())
+		outside <- err
+	}()
 	caged, kill, err := i.probe(canary, port)
-	if err != nil {
+	if err := errors.Join(<-outside, err); err != nil {
 		return s.Unproven(err)
 	}
 	s.Seccomp = caged.Mode == unix.SECCOMP_MODE_FILTER

@@ -149,7 +149,7 @@ func (w *socketWalk) sockets(written []string) []string {
 
 // look adds what a directory holds.
 func (w *socketWalk) look(dir socketDir) {
-	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(int(dir.root.Fd()), dir.name, &how)
 	if err != nil {
 		return

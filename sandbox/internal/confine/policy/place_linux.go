@@ -17,7 +17,10 @@ import (
 // make it lead anywhere, and they can read there anyway.
 func (p Policy) Pin() Policy {
 	names := p
-	p.Read, p.Write, p.Places, p.Dropped, p.roots, p.homes, p.short = nil, nil, []Place{}, nil, nil, homesOf(p.Home), nil
+	p.Read, p.Write, p.Places, p.Dropped, p.roots, p.short, p.met = nil, nil, []Place{}, nil, nil, nil, new(met)
+	defer p.met.close()
+	p.homes = homesOf(p.Home)
+	p.hidden = secretsIn(p.homes)
 	p.pinWrites(names.Write)
 	for _, path := range names.Read {
 		p.pinRead(path, p.Reasons[path])
@@ -31,6 +34,7 @@ func (p Policy) Pin() Policy {
 			place.Fd.close()
 		}
 	}
+	p.met = nil
 	return p
 }
 
@@ -52,7 +56,7 @@ func Scarce(err error) bool {
 
 // walk is walk, and takes down when that says nothing of the path.
 func (p *Policy) walk(path string, barriers []FileID) (Place, error) {
-	place, err := walk(path, barriers)
+	place, err := walk(path, barriers, p.met)
 	p.noteShort(err)
 	return place, err
 }
@@ -122,7 +126,7 @@ func (p Policy) Reach(path string) (*os.File, error) {
 	if Below(path, p.Write) {
 		return nil, errWritable
 	}
-	place, err := walk(path, p.roots)
+	place, err := walk(path, p.roots, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +139,7 @@ func (p Policy) Reach(path string) (*os.File, error) {
 
 // Safe reports whether no command can decide what a directory is.
 func (p Policy) Safe(dir string) bool {
-	place, err := walk(dir, p.roots)
+	place, err := walk(dir, p.roots, nil)
 	place.Fd.close()
 	return err == nil && !Below(dir, p.Write)
 }
@@ -145,7 +149,7 @@ func homesOf(home string) []string {
 	if home == "" {
 		return nil
 	}
-	place, err := walk(home, nil)
+	place, err := walk(home, nil, nil)
 	if err != nil || place.Real == home {
 		return []string{home}
 	}

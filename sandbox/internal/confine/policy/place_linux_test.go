@@ -210,7 +210,7 @@ func TestPolicyMeansWhatWasFound(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"home": false, "home/.ssh": false, "data": true, "tool/moved": true, "out": true} {
-		place, err := walk(filepath.Join(m.dir, name), nil)
+		place, err := walk(filepath.Join(m.dir, name), nil, nil)
 		must(err)
 		if got, ok := ids[place.ID]; ok != want || ok && cmp.Or(got.From, got.Real) != place.Real {
 			t.Errorf("%s: granted %v, from %q", name, ok, got.From)

@@ -34,9 +34,11 @@ type Policy struct {
 	Places     []Place // what the names led to; nil before Pin
 	Dropped    []Place // what is not granted, with the reason
 
-	roots []FileID // the writable places
-	short error    // see Short
-	homes []string // the spellings of Home
+	roots  []FileID // the writable places
+	short  error    // see Short
+	homes  []string // the spellings of Home
+	hidden []string // the secrets in these
+	met    *met     // by the walks of Pin
 }
 
 // A Place is what one path of a policy led to.
@@ -227,17 +229,20 @@ func absolutes(paths []string) (out []string) {
 	return out
 }
 
-// secret reports whether path holds, is, or lies in what people keep secret.
-func (p Policy) secret(path string) bool {
-	for _, dir := range p.homes {
+// secretsIn are the paths of what people keep secret in their homes.
+func secretsIn(homes []string) (paths []string) {
+	for _, home := range homes {
 		for _, name := range secrets {
-			name = filepath.Join(dir, name)
-			if Below(path, []string{name}) || Below(name, []string{path}) {
-				return true
-			}
+			paths = append(paths, filepath.Join(home, name))
 		}
 	}
-	return false
+	return paths
+}
+
+// secret reports whether path holds, is, or lies in what people keep secret.
+func (p Policy) secret(path string) bool {
+	at := []string{path}
+	return Below(path, p.hidden) || slices.ContainsFunc(p.hidden, func(hidden string) bool { return Below(hidden, at) })
 }
 
 // Allows reports whether commands may read (or with write, change) path, an

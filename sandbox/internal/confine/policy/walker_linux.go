@@ -37,15 +37,17 @@ var errWritable = errors.New("lies in a directory that commands can write: no li
 type walker struct {
 	barriers []FileID
 	place    Place
-	at       int // descriptor of where it is
+	met      *met // nil: it opens all anew
+	at       int  // descriptor of where it is
+	dir      *dir // what is met holds that; nil where the walker does, or nothing is open
 	isDir    bool
 	hops     int
 }
 
 // walk opens a path. The caller closes the place's descriptor. What was met on
-// the way is told also when it fails.
-func walk(path string, barriers []FileID) (Place, error) {
-	w := walker{barriers: barriers, at: -1, place: Place{Path: path, Links: map[string]string{}}}
+// the way is told also when it fails; what walks before have met is not opened again.
+func walk(path string, barriers []FileID, before *met) (Place, error) {
+	w := walker{barriers: barriers, at: -1, met: before, place: Place{Path: path}}
 	err := w.restart()
 	for rest := strings.Split(path, "/"); err == nil && len(rest) > 0; {
 		name := rest[0]
@@ -55,10 +57,12 @@ func walk(path string, barriers []FileID) (Place, error) {
 			rest = append(strings.Split(link, "/"), rest...)
 		}
 	}
+	if err == nil && w.dir != nil {
+		w.at, err = unix.FcntlInt(uintptr(w.dir.fd), unix.F_DUPFD_CLOEXEC, 0)
+		w.dir = nil
+	}
 	if err != nil {
-		if w.at >= 0 {
-			unix.Close(w.at)
-		}
+		w.leave()
 		return w.place, err
 	}
 	w.place.Fd = &descriptor{os.NewFile(uintptr(w.at), w.place.Real)}
@@ -68,25 +72,54 @@ func walk(path string, barriers []FileID) (Place, error) {
 // restart goes to the root.
 func (w *walker) restart() error {
 	w.place.Real = "/"
+	if root := w.met.top(); root != nil {
+		return w.visit(root)
+	}
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	return w.enter(fd)
+	var st unix.Stat_t
+	return w.enter(fd, &st, unix.Fstat(fd, &st), "")
 }
 
-// enter makes fd the place where it is.
-func (w *walker) enter(fd int) error {
-	if w.at >= 0 {
+// leave closes where it is.
+func (w *walker) leave() {
+	if w.at >= 0 && w.dir == nil {
 		unix.Close(w.at)
 	}
+	w.at, w.dir = -1, nil
+}
+
+// enter makes fd, of this name where it is, the place where it is.
+func (w *walker) enter(fd int, st *unix.Stat_t, err error, name string) error {
+	above := w.dir
+	w.leave()
 	w.at = fd
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err != nil {
 		return err
 	}
 	w.isDir = st.Mode&unix.S_IFMT == unix.S_IFDIR
-	w.place.ID = IdOf(&st)
+	w.place.ID = IdOf(st)
+	switch {
+	case name == ".." && above != nil && above.above != nil && above.above.id == w.place.ID:
+		unix.Close(fd)
+		return w.visit(above.above)
+	case w.isDir && name != "..":
+		w.dir = w.met.keep(above, name, fd, w.place.ID)
+	}
+	return w.judge()
+}
+
+// visit makes a directory that was met before the place where it is.
+func (w *walker) visit(d *dir) error {
+	w.leave()
+	w.at, w.dir, w.isDir, w.place.ID = d.fd, d, true, d.id
+	return w.judge()
+}
+
+// judge refuses to be where commands can write.
+func (w *walker) judge() error {
 	if slices.Contains(w.barriers, w.place.ID) {
 		return errWritable
 	}
@@ -109,23 +142,40 @@ func (w *walker) step(name string) (link string, err error) {
 	if name != ".." && w.place.Real == "/proc" {
 		return "", unix.ENOENT // what lies there is another for everyone who looks
 	}
+	if w.dir != nil && w.dir.below[name] != nil {
+		w.place.Real = next
+		return "", w.visit(w.dir.below[name])
+	}
 	fd, err := unix.Openat(w.at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", err
 	}
-	if link, err = readlink(fd); err != nil {
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
 		w.place.Real = next
-		return "", w.enter(fd)
+		return "", w.enter(fd, &st, err, name)
 	}
+	link, err = readlink(fd)
 	unix.Close(fd)
+	if err != nil {
+		return "", err
+	}
+	return link, w.follow(next, link)
+}
+
+// follow notes a link, and goes to the root where it leads there.
+func (w *walker) follow(at, link string) error {
 	if w.hops++; w.hops > MaxHops {
-		return "", unix.ELOOP
+		return unix.ELOOP
 	}
-	w.place.Links[next] = link
+	if w.place.Links == nil {
+		w.place.Links = map[string]string{}
+	}
+	w.place.Links[at] = link
 	if filepath.IsAbs(link) {
-		err = w.restart()
+		return w.restart()
 	}
-	return link, err
+	return nil
 }
 
 // readlink reads an open link; what is none is an error.

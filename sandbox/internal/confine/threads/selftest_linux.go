@@ -26,6 +26,7 @@ func (c *Confiner) selfTest() selftest.Status {
 	if c.Datagrams != nil {
 		family, forbidden = unix.AF_UNIX, "a Unix datagram socket of the machine's"
 	}
+	c.Spares.begin() // for the first command
 	free, err := selftest.Outside(canary, family)
 	if err != nil {
 		return s.Unproven(err)

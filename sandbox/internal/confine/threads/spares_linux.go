@@ -46,6 +46,21 @@ func (s *Spares) take() (*Domain, error) {
 	return s.make()
 }
 
+// begin makes one at once, beside what has to be shown before a command runs.
+func (s *Spares) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy || s.closed {
+		return
+	}
+	s.busy = true
+	go func() {
+		if s.add(s.make()) {
+			time.AfterFunc(RefillDelay, s.fill)
+		}
+	}()
+}
+
 // RefillDelay lets a command that just started have the processor first.
 const RefillDelay = 5 * time.Millisecond
 

@@ -25,6 +25,16 @@ type threadCount struct {
 	busy    map[*Confiner]int
 }
 
+// Begin begins to make those that the first domains can occupy. It returns at once.
+func Begin() {
+	go func() { _ = kernel.MakeThreads(threads.wanted(1, 2, 2)) }() // where it fails, add tells
+}
+
+// wanted is how many threads the runtime has to have made for so many.
+func (*threadCount) wanted(busy, domains, locked int) int {
+	return kernel.ThreadReserve + cap(broker.CommonSeats) + busy + domains + locked
+}
+
 // add makes the threads that another domain of a session can occupy.
 func (t *threadCount) add(c *Confiner) error {
 	t.mu.Lock()
@@ -39,7 +49,7 @@ func (t *threadCount) add(c *Confiner) error {
 	t.domains++
 	t.locked++
 	t.busy[c]++
-	err := kernel.MakeThreads(kernel.ThreadReserve + cap(broker.CommonSeats) + len(t.busy) + t.domains + t.locked)
+	err := kernel.MakeThreads(t.wanted(len(t.busy), t.domains, t.locked))
 	if err != nil {
 		t.locked--
 		t.drop(c)

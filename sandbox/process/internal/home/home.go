@@ -14,14 +14,12 @@ import (
 	"github.com/perstack-ai/perstack-base/sandbox/internal/settings"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
-	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
 // A User is whose settings the commands of a session have, and what decides which.
 type User struct {
 	Host   environ.Host
 	Policy policy.Policy
-	Cache  func() *scratch.Cache // of the workspace; it may return nil for none
 }
 
 // Equip makes a new session's HOME what tools expect of one: the user's settings
@@ -51,9 +49,8 @@ func Equip(d *private.Dir, env []string, u User) []string {
 		set["GNUPGHOME"] = dir
 	}
 	env = environ.Merge(env, set)
-	if cache := u.Cache(); cache != nil {
-		d.Cache = cache.Dir()
-		env = environ.ForCache(cache.Dir(), env, u.Host)
+	if d.Cache != "" {
+		env = environ.ForCache(d.Cache, env, u.Host)
 	}
 	return environ.Merge(env, u.cargoHome(d, home, env))
 }

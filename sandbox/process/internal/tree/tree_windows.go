@@ -151,7 +151,8 @@ func (j *jobObject) Release() {
 // A Watchdog is not needed here: jobs end with the server.
 type Watchdog struct{}
 
-// DirBegins, DirEnds and Close do nothing.
+// Start, DirBegins, DirEnds and Close do nothing.
+func (*Watchdog) Start()           {}
 func (*Watchdog) DirBegins(string) {}
 func (*Watchdog) DirEnds(string)   {}
 func (*Watchdog) Close()           {}

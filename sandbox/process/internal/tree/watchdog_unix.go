@@ -36,11 +36,14 @@ const (
 // executed again, for otherwise a second server would start.
 var hooked bool
 
-// Helpers must be the first call of main (and of TestMain): in the process that a
-// [Commands] starts to end all commands when the server has died, however it died,
-// it does that work and never returns, in every other it returns at once.
-func Helpers() {
-	hooked = true
+// Helpers must be the first call of main (and of TestMain) of a program that can be executed
+// again, as the process that a [Commands] starts to end all commands when the server has
+// died, however it died. In that process nothing gets as far as here: see init.
+func Helpers() { hooked = true }
+
+// In that process init does the work and never returns. It does not wait for main: what
+// other packages prepare takes longer than a command does.
+func init() {
 	if len(os.Args) == 1 && os.Args[0] == WatchdogName {
 		signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 		mark, _ := strconv.ParseUint(os.Getenv(markVar), 10, 64)
@@ -58,8 +61,9 @@ type Watchdog struct {
 	line *os.File // written to without ever blocking
 }
 
-// start opens the line at once, so that nothing is lost, and the process on the side.
-func (w *Watchdog) start() {
+// Start opens the line at once, so that nothing is lost, and has the process started on the
+// side. Whoever says something does it, too.
+func (w *Watchdog) Start() {
 	w.once.Do(func() {
 		if !hooked {
 			return
@@ -105,7 +109,7 @@ func runWatchdog(stdin *os.File) {
 }
 
 func (w *Watchdog) say(line string) {
-	w.start()
+	w.Start()
 	if w.line != nil {
 		_ = w.line.SetWriteDeadline(time.Now().Add(time.Millisecond))
 		_, _ = io.WriteString(w.line, line)

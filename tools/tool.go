@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -93,18 +94,15 @@ type Listing struct {
 // with [Define].
 type Tool struct {
 	Info
-	input  *Schema
-	output *Schema
-	call   func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error)
+	schemas func() (in, out *Schema) // out is nil where none is listed
+	call    func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error)
 }
 
-// Define makes a tool of fn. The schemas come from the structs In and Out; it
-// panics when they cannot, so that a mistake shows in the first test.
+// Define makes a tool of fn. The schemas come from the structs In and Out, when a server
+// first lists or calls the tool: a program has many tools that it never serves. It panics
+// then when they cannot, so let a test list every tool.
 func Define[In, Out any](info Info, fn func(context.Context, *Env, In) (Out, error)) *Tool {
-	t := &Tool{Info: info, input: schemaOf(reflect.TypeFor[In]())}
-	if out := reflect.TypeFor[Out](); out.Kind() == reflect.Struct && !info.NoOutputSchema {
-		t.output = schemaOf(out)
-	}
+	t := &Tool{Info: info, schemas: schemasOf(reflect.TypeFor[In](), reflect.TypeFor[Out](), info.NoOutputSchema)}
 	if info.Name == "" || info.Title == "" || info.Description == "" {
 		panic(fmt.Sprintf("tool %q needs a name, a title and a description", info.Name))
 	}
@@ -118,11 +116,22 @@ func Define[In, Out any](info Info, fn func(context.Context, *Env, In) (Out, err
 	return t
 }
 
+// schemasOf makes the schemas of a tool once they are asked for.
+func schemasOf(in, out reflect.Type, noOutput bool) func() (*Schema, *Schema) {
+	return sync.OnceValues(func() (*Schema, *Schema) {
+		if out.Kind() != reflect.Struct || noOutput {
+			return schemaOf(in), nil
+		}
+		return schemaOf(in), schemaOf(out)
+	})
+}
+
 // listing returns the tool as the server of env shows it.
 func (t *Tool) listing(env *Env) *Listing {
-	l := &Listing{Description: t.Description, Input: t.input.clone()}
-	if t.output != nil {
-		l.Output = t.output.clone()
+	in, out := t.schemas()
+	l := &Listing{Description: t.Description, Input: in.clone()}
+	if out != nil {
+		l.Output = out.clone()
 	}
 	if t.Adapt != nil {
 		t.Adapt(env, l)

@@ -94,15 +94,18 @@ type Listing struct {
 // with [Define].
 type Tool struct {
 	Info
-	schemas func() (in, out *Schema) // out is nil where none is listed
-	call    func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error)
+	call func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error)
+
+	in, out       reflect.Type // what call takes and returns
+	once          sync.Once    // makes the schemas
+	input, output *Schema
 }
 
 // Define makes a tool of fn. The schemas come from the structs In and Out, when a server
 // first lists or calls the tool: a program has many tools that it never serves. It panics
 // then when they cannot, so let a test list every tool.
 func Define[In, Out any](info Info, fn func(context.Context, *Env, In) (Out, error)) *Tool {
-	t := &Tool{Info: info, schemas: schemasOf(reflect.TypeFor[In](), reflect.TypeFor[Out](), info.NoOutputSchema)}
+	t := &Tool{Info: info, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out]()}
 	if info.Name == "" || info.Title == "" || info.Description == "" {
 		panic(fmt.Sprintf("tool %q needs a name, a title and a description", info.Name))
 	}
@@ -116,14 +119,15 @@ func Define[In, Out any](info Info, fn func(context.Context, *Env, In) (Out, err
 	return t
 }
 
-// schemasOf makes the schemas of a tool once they are asked for.
-func schemasOf(in, out reflect.Type, noOutput bool) func() (*Schema, *Schema) {
-	return sync.OnceValues(func() (*Schema, *Schema) {
-		if out.Kind() != reflect.Struct || noOutput {
-			return schemaOf(in), nil
+// schemas returns the schemas of arguments and results, nil where none is listed.
+func (t *Tool) schemas() (in, out *Schema) {
+	t.once.Do(func() {
+		t.input = schemaOf(t.in)
+		if t.out.Kind() == reflect.Struct && !t.NoOutputSchema {
+			t.output = schemaOf(t.out)
 		}
-		return schemaOf(in), schemaOf(out)
 	})
+	return t.input, t.output
 }
 
 // listing returns the tool as the server of env shows it.

@@ -67,22 +67,27 @@ func (s *Server) openSkills(cfg Config) error {
 	return nil
 }
 
-// sweepEvery is how often run workspaces without an owner are looked for.
-const sweepEvery = time.Hour
+// sweepEvery is how often run workspaces without an owner are looked for. The first look
+// waits until the clients that a server is started for have what they want to know of it.
+const (
+	sweepFirst = 10 * time.Second
+	sweepEvery = time.Hour
+)
 
 // watchSkills keeps the lists up with the disk until the server ends.
 func (s *Server) watchSkills() {
 	go s.repo.Watch(s.running, s.lists.sync)
 	go func() {
-		tick := time.NewTicker(sweepEvery)
-		defer tick.Stop()
+		timer := time.NewTimer(sweepFirst)
+		defer timer.Stop()
 		for {
-			s.env.Skills.Workdirs.Sweep()
 			select {
-			case <-tick.C:
+			case <-timer.C:
 			case <-s.running.Done():
 				return
 			}
+			s.env.Skills.Workdirs.Sweep()
+			timer.Reset(sweepEvery)
 		}
 	}()
 }

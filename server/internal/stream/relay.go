@@ -75,8 +75,10 @@ func (r *relay) serveHere(call *Call) bool {
 	return r.turn.CompareAndSwap(turn, turn+1)
 }
 
-// watch takes the reading from a call that is still the same at the next tick.
+// watch takes the reading from a call that is still the same at the next tick. There is
+// nothing to watch before the first.
 func (r *relay) watch() {
+	r.sleep(0)
 	tick := time.NewTicker(maxHold)
 	defer tick.Stop()
 	var seen uint64

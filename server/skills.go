@@ -77,17 +77,18 @@ const (
 // watchSkills keeps the lists up with the disk until the server ends.
 func (s *Server) watchSkills() {
 	go s.repo.Watch(s.running, s.lists.sync)
-	go func() {
-		timer := time.NewTimer(sweepFirst)
-		defer timer.Stop()
-		for {
-			select {
-			case <-timer.C:
-			case <-s.running.Done():
-				return
-			}
-			s.env.Skills.Workdirs.Sweep()
-			timer.Reset(sweepEvery)
+	time.AfterFunc(sweepFirst, s.sweep)
+}
+
+// sweep looks for run workspaces without an owner until the server ends.
+func (s *Server) sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for s.running.Err() == nil {
+		s.env.Skills.Workdirs.Sweep()
+		select {
+		case <-tick.C:
+		case <-s.running.Done():
 		}
-	}()
+	}
 }

@@ -38,11 +38,15 @@ func run(args []string) int {
 	if err := process.Harden(); err != nil {
 		fmt.Fprintln(os.Stderr, "perstack-base: this process could not be hardened:", err)
 	}
-	surviveBrokenPipe()
-	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
-	defer stop()
+	signals := make(chan context.Context)
+	go func() { // another thread takes each signal, and this one has work meanwhile
+		surviveBrokenPipe()
+		ctx, _ := signal.NotifyContext(context.Background(), endSignals...)
+		signals <- ctx
+	}()
 	defer stderr.flush()
-	err := rootCommand(args...).ExecuteContext(ctx)
+	cmd := rootCommand(args...)
+	err := cmd.ExecuteContext(<-signals)
 	var failed failure
 	switch {
 	case err == nil:

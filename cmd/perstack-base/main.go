@@ -38,15 +38,19 @@ func run(args []string) int {
 	if err := process.Harden(); err != nil {
 		fmt.Fprintln(os.Stderr, "perstack-base: this process could not be hardened:", err)
 	}
-	signals := make(chan context.Context)
-	go func() { // another thread takes each signal, and this one has work meanwhile
+	var ctx context.Context
+	var stop context.CancelFunc
+	taken := make(chan struct{})
+	go func() { // the runtime has another thread take each signal: this one goes on
+		defer close(taken)
 		surviveBrokenPipe()
-		ctx, _ := signal.NotifyContext(context.Background(), endSignals...)
-		signals <- ctx
+		ctx, stop = signal.NotifyContext(context.Background(), endSignals...)
 	}()
 	defer stderr.flush()
 	cmd := rootCommand(args...)
-	err := cmd.ExecuteContext(<-signals)
+	<-taken
+	defer stop()
+	err := cmd.ExecuteContext(ctx)
 	var failed failure
 	switch {
 	case err == nil:

@@ -54,6 +54,7 @@ var nobodyElseWrites = map[string]string{
 	"internal/confine/broker/interruption_linux.go Question.interruption":    "/proc",
 	"internal/confine/broker/outward_linux.go Question.flagsOf":              "/proc",
 	"internal/confine/namespaces/view_linux.go view.layNameServers":          "inside of the view, before the first command",
+	"internal/confine/namespaces/view_linux.go bindDevice":                   "the new tree of mounts, before the first command",
 	"internal/confine/namespaces/mounts_linux.go emptyFile":                  "an empty file system that no command has seen yet",
 	"process/decision.go forbidden":                                          "/proc",
 	"internal/confine/hints/hostports.go ListensOnLoopback":                  "/proc",

@@ -66,7 +66,7 @@ func TestLogsHoldNoArguments(t *testing.T) {
 		call := inProcess(t, s)
 		calls := 0
 		for _, c := range s.lists.chosen() {
-			schema := s.mcp.GetTool(c.tool.Name).Tool.RawInputSchema
+			schema := c.bound().Tool.RawInputSchema
 			for _, text := range []string{
 				canary, "../" + canary, "file" + canary + "/x", "loop" + canary, canary + "\x00", strings.Repeat(canary, 500), "/" + canary, canary + "/f.txt", dir + "/" + canary,
 				"*** Begin Patch\n*** Delete File: " + canary + "\n*** End Patch", "s", "[", "exit 3 #" + canary, "./" + canary,

@@ -14,7 +14,6 @@ import (
 
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/skillsapi"
-	"github.com/perstack-ai/perstack-base/server/internal/views"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -28,7 +27,7 @@ type lists struct {
 	known   []selected // every tool of every profile
 	choices choices
 
-	listed atomic.Pointer[[]selected] // by name
+	listed atomic.Pointer[[]entry] // by name
 
 	mu     sync.Mutex
 	shown  string             // what the lists were made of
@@ -38,26 +37,35 @@ type lists struct {
 var _ dispatch.Tools = (*lists)(nil)
 
 // chosen are the listed tools, by name.
-func (l *lists) chosen() []selected { return *l.listed.Load() }
+func (l *lists) chosen() []entry { return *l.listed.Load() }
 
 // has tells whether a tool of the profile is listed.
 func (l *lists) has(p *tools.Profile) bool {
-	return slices.ContainsFunc(l.chosen(), func(c selected) bool { return c.profile == p })
+	return slices.ContainsFunc(l.chosen(), func(e entry) bool { return e.profile == p })
 }
 
 // find returns the listed tool of that name, nil when there is none.
-func (l *lists) find(name string) *tools.Tool {
+func (l *lists) find(name string) *entry {
 	chosen := l.chosen()
-	i := slices.IndexFunc(chosen, func(c selected) bool { return c.tool.Name == name })
+	i := slices.IndexFunc(chosen, func(e entry) bool { return e.tool.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return chosen[i].tool
+	return &chosen[i]
+}
+
+// registered returns a tool with what runs it, nil when there is none of that name.
+func (l *lists) registered(name string) *mcpserver.ServerTool {
+	if e := l.find(name); e != nil {
+		t := e.bound()
+		return &t
+	}
+	return l.mcp.GetTool(name) // of an Extension
 }
 
 // Tool returns what tools/list says of a tool, nil when there is none of that name.
 func (l *lists) Tool(name string) *mcp.Tool {
-	if t := l.mcp.GetTool(name); t != nil {
+	if t := l.registered(name); t != nil {
 		return &t.Tool
 	}
 	return nil
@@ -66,19 +74,16 @@ func (l *lists) Tool(name string) *mcp.Tool {
 // Handler returns what runs a listed tool of a profile. What an [Extension] has
 // registered is left to mcp-go.
 func (l *lists) Handler(name string) mcpserver.ToolHandlerFunc {
-	if l.find(name) == nil {
-		return nil
-	}
-	if t := l.mcp.GetTool(name); t != nil {
-		return t.Handler
+	if e := l.find(name); e != nil {
+		return e.bound().Handler
 	}
 	return nil
 }
 
 // Lane is the queue that calls of a tool wait in, "" for none.
 func (l *lists) Lane(name string) string {
-	if t := l.find(name); t != nil {
-		return string(t.Lane)
+	if e := l.find(name); e != nil {
+		return string(e.tool.Lane)
 	}
 	return ""
 }
@@ -86,8 +91,8 @@ func (l *lists) Lane(name string) string {
 // Lasts implements [dispatch.Tools]. What an [Extension] has registered may: it says
 // so by beginning a task.
 func (l *lists) Lasts(name string) bool {
-	if t := l.find(name); t != nil {
-		return t.Effect == tools.Runs
+	if e := l.find(name); e != nil {
+		return e.tool.Effect == tools.Runs
 	}
 	return true
 }
@@ -148,44 +153,34 @@ func catalogueText(list []*skillrepo.Skill) string {
 	return b.String()
 }
 
-// withViews names the view of each tool that has one, for clients that show them.
-func (l *lists) withViews(ctx context.Context, listed []mcp.Tool) []mcp.Tool {
-	if !tools.TakesViews(ctx) {
-		return listed
-	}
-	listed = slices.Clone(listed)
-	for i := range listed {
-		if t := l.find(listed[i].Name); t != nil && t.View != "" {
-			listed[i].Meta = views.Named(listed[i].Meta, t.View)
-		}
-	}
-	return listed
-}
-
 // syncTools registers the listed tools, and those again that changed; it reports
-// whether any did.
+// whether any did. What no client has seen yet cannot have changed for one.
 func (l *lists) syncTools(known bool) bool {
 	chosen := l.choices.without
 	if known {
 		chosen = l.choices.with
 	}
-	var before []selected
-	if old := l.listed.Swap(&chosen); old != nil {
+	var before []entry
+	if old := l.listed.Load(); old != nil {
 		before = *old
 	}
+	now := make([]entry, len(chosen))
 	var changed []mcpserver.ServerTool
-	for _, c := range chosen {
-		fresh, old := c.tool.Bind(l.env, c.profile), l.mcp.GetTool(c.tool.Name)
-		if old == nil || old.Tool.Description != fresh.Tool.Description || string(old.Tool.RawInputSchema) != string(fresh.Tool.RawInputSchema) {
-			changed = append(changed, fresh)
+	for i, c := range chosen {
+		now[i] = l.entry(c)
+		if old := slices.IndexFunc(before, now[i].is); old >= 0 && now[i].reads(before[old]) {
+			now[i] = before[old]
+		} else {
+			changed = append(changed, now[i].registration())
 		}
 	}
 	var gone []string
 	for _, b := range before {
-		if !slices.ContainsFunc(chosen, func(c selected) bool { return c.tool == b.tool }) {
+		if !slices.ContainsFunc(now, b.is) {
 			gone = append(gone, b.tool.Name)
 		}
 	}
+	l.listed.Store(&now)
 	if len(changed) > 0 {
 		l.mcp.AddTools(changed...)
 	}

@@ -236,7 +236,7 @@ func (s *Server) options(cfg Config, skills *skillsapi.API) []mcpserver.ServerOp
 		mcpserver.WithWebsiteURL(Website),
 		mcpserver.WithHooks(s.instructing(cfg)),
 		mcpserver.WithToolCapabilities(true),
-		mcpserver.WithToolFilter(s.lists.withViews),
+		mcpserver.WithToolFilter(s.lists.complete),
 		mcpserver.WithResourceCapabilities(false, true),
 		mcpserver.WithPromptCapabilities(true),
 		mcpserver.WithCompletions(),
@@ -301,7 +301,7 @@ func (s *Server) Listed() []Listed {
 	chosen := s.lists.chosen()
 	all := make([]Listed, len(chosen))
 	for i, c := range chosen {
-		all[i] = Listed{Profile: c.profile, Tool: s.mcp.GetTool(c.tool.Name).Tool}
+		all[i] = Listed{Profile: c.profile, Tool: c.bound().Tool}
 	}
 	return all
 }
@@ -315,8 +315,8 @@ type Listed struct {
 // Tool returns the listed tool of that name. That there is none is an error that
 // says why.
 func (s *Server) Tool(name string) (mcp.Tool, error) {
-	if tool := s.mcp.GetTool(name); tool != nil {
-		return tool.Tool, nil
+	if tool := s.lists.Tool(name); tool != nil {
+		return *tool, nil
 	}
 	return mcp.Tool{}, errors.New(s.lists.unknownTool(name))
 }
@@ -325,7 +325,7 @@ func (s *Server) Tool(name string) (mcp.Tool, error) {
 // as PROFILE.TOOL, in the order of the profiles.
 func (s *Server) Unlisted() (names []string) {
 	for _, k := range s.lists.known {
-		if !slices.ContainsFunc(s.lists.chosen(), func(c selected) bool { return c.tool == k.tool }) {
+		if !slices.ContainsFunc(s.lists.chosen(), func(e entry) bool { return e.tool == k.tool }) {
 			names = append(names, k.name())
 		}
 	}
@@ -335,7 +335,7 @@ func (s *Server) Unlisted() (names []string) {
 // Call runs one tool as a client would, in a session of its own, and returns its
 // result. An unknown tool is an error.
 func (s *Server) Call(ctx context.Context, name string, args map[string]any) (*mcp.CallToolResult, error) {
-	tool := s.mcp.GetTool(name)
+	tool := s.lists.registered(name)
 	if tool == nil {
 		return nil, errors.New(s.lists.unknownTool(name))
 	}

@@ -67,22 +67,28 @@ func (s *Server) openSkills(cfg Config) error {
 	return nil
 }
 
-// sweepEvery is how often run workspaces without an owner are looked for.
-const sweepEvery = time.Hour
+// sweepEvery is how often run workspaces without an owner are looked for. The first look
+// waits until the clients that a server is started for have what they want to know of it.
+const (
+	sweepFirst = 10 * time.Second
+	sweepEvery = time.Hour
+)
 
 // watchSkills keeps the lists up with the disk until the server ends.
 func (s *Server) watchSkills() {
 	go s.repo.Watch(s.running, s.lists.sync)
-	go func() {
-		tick := time.NewTicker(sweepEvery)
-		defer tick.Stop()
-		for {
-			s.env.Skills.Workdirs.Sweep()
-			select {
-			case <-tick.C:
-			case <-s.running.Done():
-				return
-			}
+	time.AfterFunc(sweepFirst, s.sweep)
+}
+
+// sweep looks for run workspaces without an owner until the server ends.
+func (s *Server) sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for s.running.Err() == nil {
+		s.env.Skills.Workdirs.Sweep()
+		select {
+		case <-tick.C:
+		case <-s.running.Done():
 		}
-	}()
+	}
 }

@@ -109,7 +109,7 @@ func TestSkillsComeAndGo(t *testing.T) {
 	if got := listed(); !strings.Contains(got, "skill_list_docs skill_load skill_run skill_select_docs") {
 		t.Errorf("with a skill the default lists %s", got)
 	}
-	if tool := s.mcp.GetTool("skill_load").Tool; !strings.Contains(tool.Description, "- new: The skill new.") || !strings.Contains(string(tool.RawInputSchema), `"enum":["new"]`) {
+	if tool := s.lists.Tool("skill_load"); !strings.Contains(tool.Description, "- new: The skill new.") || !strings.Contains(string(tool.RawInputSchema), `"enum":["new"]`) {
 		t.Errorf("skill_load: %s %s", tool.Description, tool.RawInputSchema)
 	}
 	if text := s.instructions(Config{}); !strings.Contains(text, "call the `skill_load` tool") || !strings.HasSuffix(text, "\n- new: The skill new.") {
@@ -176,7 +176,7 @@ func TestPromptOpensTheGate(t *testing.T) {
 	read := func() string {
 		var req mcp.CallToolRequest
 		req.Params.Arguments = map[string]any{"skill_name": "s", "path": "x.txt"}
-		r, err := s.mcp.GetTool("read_skill_resource").Handler(ctx, req)
+		r, err := s.lists.Handler("read_skill_resource")(ctx, req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -303,7 +303,7 @@ func TestSpansHoldNoArguments(t *testing.T) {
 			calls++
 		}
 		for _, c := range s.lists.chosen() {
-			schema := s.mcp.GetTool(c.tool.Name).Tool.RawInputSchema
+			schema := c.bound().Tool.RawInputSchema
 			for _, text := range []string{canary, "../" + canary, "/" + canary, canary + "/f.txt", "s", "echo " + canary + " > " + canary + ".txt; exit 3"} {
 				send("tools/call", `{"name":"`+c.tool.Name+`","arguments":`+filled(t, schema, text)+`,"_meta":{"`+canary+`":"`+canary+`","traceparent":"`+canary+`"}}`)
 			}

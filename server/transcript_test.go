@@ -68,7 +68,7 @@ func inProcess(t *testing.T, s *Server) transcript.Caller {
 		}
 		var req mcp.CallToolRequest
 		req.Params.Name, req.Params.Arguments = name, args
-		return s.mcp.GetTool(name).Handler(ctx, req)
+		return s.lists.Handler(name)(ctx, req)
 	}
 }
 

@@ -1,10 +1,12 @@
 package tools
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -108,6 +110,43 @@ func TestSchemaIsListedAsEnforced(t *testing.T) {
 			t.Errorf("%s is not in\n%s", part, got)
 		}
 	}
+}
+
+// TestSchemaText: what is put together by hand is what encoding/json makes of the texts.
+func TestSchemaText(t *testing.T) {
+	for _, text := range []string{"plain", `a "quoted" \ text`, "<b> & é\u2028", "line\n\ttab\x7f", "\xff broken", ""} {
+		schema := Schema{Fields: []*Field{{Name: text, Doc: text, Default: text, Enum: []string{text}, kind: kindString}}}
+		var got struct {
+			Properties map[string]struct {
+				Description, Default string
+				Enum                 []string
+			}
+			Required []string
+		}
+		if err := json.Unmarshal(schema.JSON(), &got); err != nil {
+			t.Errorf("%q: %v in %s", text, err, schema.JSON())
+			continue
+		}
+		want := strings.ToValidUTF8(text, "\ufffd")
+		if f := got.Properties[want]; f.Description != want || f.Default != want || !slices.Equal(f.Enum, []string{want}) || !slices.Equal(got.Required, []string{want}) {
+			t.Errorf("%q became %s", text, schema.JSON())
+		}
+	}
+}
+
+// TestBrokenToolPanicsWhenListed: the structs of a tool are read when it is listed, not
+// when it is defined, and one that has no schema still shows in the first test of it.
+func TestBrokenToolPanicsWhenListed(t *testing.T) {
+	type broken struct {
+		A chan int `json:"a" doc:"x"`
+	}
+	tool := Define(Info{Name: "n", Title: "t", Description: "d"}, func(context.Context, *Env, broken) (string, error) { return "", nil })
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	tool.Bind(&Env{}, &Profile{})
 }
 
 func TestSchemaPanicsEarly(t *testing.T) {

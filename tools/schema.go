@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -183,89 +182,4 @@ func tagInt[T int | int64](tag reflect.StructTag, key string) *T {
 	}
 	v := T(n)
 	return &v
-}
-
-// objectJSON is a Schema as it is listed.
-type objectJSON struct {
-	Type        string          `json:"type"`
-	Properties  json.RawMessage `json:"properties"`
-	Required    []string        `json:"required,omitempty"`
-	Additional  bool            `json:"additionalProperties"`
-	Description string          `json:"description,omitempty"`
-}
-
-// fieldJSON is a Field that is not an object, as it is listed.
-type fieldJSON struct {
-	Type        any      `json:"type"`
-	Description string   `json:"description,omitempty"`
-	Default     any      `json:"default,omitempty"`
-	Enum        []string `json:"enum,omitempty"`
-	Minimum     *int64   `json:"minimum,omitempty"`
-	Maximum     *int64   `json:"maximum,omitempty"`
-	MinLength   *int     `json:"minLength,omitempty"`
-	MaxLength   *int     `json:"maxLength,omitempty"`
-	Items       any      `json:"items,omitempty"`
-	Additional  any      `json:"additionalProperties,omitempty"`
-}
-
-// JSON returns the JSON Schema: flat, closed, properties in the order of the struct.
-func (s *Schema) JSON() json.RawMessage { return JSON(s.listed("")) }
-
-func (s *Schema) listed(doc string) any {
-	object := objectJSON{Type: "object", Description: doc}
-	properties := make([]string, len(s.Fields))
-	for i, f := range s.Fields {
-		properties[i] = fmt.Sprintf("%s:%s", JSON(f.Name), JSON(f.listed()))
-		if !f.Optional {
-			object.Required = append(object.Required, f.Name)
-		}
-	}
-	object.Properties = json.RawMessage("{" + strings.Join(properties, ",") + "}")
-	return object
-}
-
-func (f *Field) listed() any {
-	field := fieldJSON{
-		Type: f.listedType(), Description: f.Doc, Default: f.Default, Enum: f.Enum,
-		Minimum: f.Min, Maximum: f.Max, MinLength: f.MinLen, MaxLength: f.MaxLen,
-	}
-	if f.Known != nil {
-		field.Enum = f.Known
-	}
-	switch f.kind {
-	case kindObject:
-		return f.object.listed(f.Doc)
-	case kindList:
-		field.Items = f.elem.listed()
-	case kindMap:
-		field.Additional = f.elem.listed()
-	}
-	return field
-}
-
-// listedType is the type in JSON Schema: a name, or two where null is one.
-func (f *Field) listedType() any {
-	name := string(f.kind)
-	switch {
-	case f.kind == kindMap:
-		name = "object"
-	case f.kind == kindInteger && f.Number:
-		name = "number"
-	}
-	if f.Nullable {
-		return []string{name, "null"}
-	}
-	return name
-}
-
-// JSON encodes v compactly with HTML characters as they are. It panics when v
-// cannot be encoded, which no value of this program's can fail to be.
-func JSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -93,18 +94,18 @@ type Listing struct {
 // with [Define].
 type Tool struct {
 	Info
-	input  *Schema
-	output *Schema
-	call   func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error)
+	call func(ctx context.Context, env *Env, schema *Schema, args map[string]any) (any, error)
+
+	in, out       reflect.Type // what call takes and returns
+	once          sync.Once    // makes the schemas
+	input, output *Schema
 }
 
-// Define makes a tool of fn. The schemas come from the structs In and Out; it
-// panics when they cannot, so that a mistake shows in the first test.
+// Define makes a tool of fn. The schemas come from the structs In and Out, when a server
+// first lists or calls the tool: a program has many tools that it never serves. It panics
+// then when they cannot, so let a test list every tool.
 func Define[In, Out any](info Info, fn func(context.Context, *Env, In) (Out, error)) *Tool {
-	t := &Tool{Info: info, input: schemaOf(reflect.TypeFor[In]())}
-	if out := reflect.TypeFor[Out](); out.Kind() == reflect.Struct && !info.NoOutputSchema {
-		t.output = schemaOf(out)
-	}
+	t := &Tool{Info: info, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out]()}
 	if info.Name == "" || info.Title == "" || info.Description == "" {
 		panic(fmt.Sprintf("tool %q needs a name, a title and a description", info.Name))
 	}
@@ -118,11 +119,23 @@ func Define[In, Out any](info Info, fn func(context.Context, *Env, In) (Out, err
 	return t
 }
 
+// schemas returns the schemas of arguments and results, nil where none is listed.
+func (t *Tool) schemas() (in, out *Schema) {
+	t.once.Do(func() {
+		t.input = schemaOf(t.in)
+		if t.out.Kind() == reflect.Struct && !t.NoOutputSchema {
+			t.output = schemaOf(t.out)
+		}
+	})
+	return t.input, t.output
+}
+
 // listing returns the tool as the server of env shows it.
 func (t *Tool) listing(env *Env) *Listing {
-	l := &Listing{Description: t.Description, Input: t.input.clone()}
-	if t.output != nil {
-		l.Output = t.output.clone()
+	in, out := t.schemas()
+	l := &Listing{Description: t.Description, Input: in.clone()}
+	if out != nil {
+		l.Output = out.clone()
 	}
 	if t.Adapt != nil {
 		t.Adapt(env, l)

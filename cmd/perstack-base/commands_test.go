@@ -185,3 +185,16 @@ func TestHealthURL(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletionsAreThere: who starts a server waits for no completions, and everybody
+// else has them.
+func TestCompletionsAreThere(t *testing.T) {
+	for line, want := range map[string]bool{
+		"serve": false, "serve --workspace .": false,
+		"": true, "--help": true, "serve --help": true, "help serve": true, "completion bash": true, "__complete serve --sandbox ": true, "tools": true,
+	} {
+		if got := rootCommand(strings.Fields(line)...).CompletionOptions.DisableDefaultCmd; got == want {
+			t.Errorf("completions of %q: %v, want %v", line, !got, want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -37,12 +38,18 @@ func run(args []string) int {
 	if err := process.Harden(); err != nil {
 		fmt.Fprintln(os.Stderr, "perstack-base: this process could not be hardened:", err)
 	}
-	surviveBrokenPipe()
-	ctx, stop := signal.NotifyContext(context.Background(), endSignals...)
-	defer stop()
+	var ctx context.Context
+	var stop context.CancelFunc
+	taken := make(chan struct{})
+	go func() { // the runtime has another thread take each signal: this one goes on
+		defer close(taken)
+		surviveBrokenPipe()
+		ctx, stop = signal.NotifyContext(context.Background(), endSignals...)
+	}()
 	defer stderr.flush()
-	cmd := rootCommand()
-	cmd.SetArgs(args)
+	cmd := rootCommand(args...)
+	<-taken
+	defer stop()
 	err := cmd.ExecuteContext(ctx)
 	var failed failure
 	switch {
@@ -56,6 +63,12 @@ func run(args []string) int {
 	}
 	fmt.Fprintln(stderr, "perstack-base:", err)
 	return exitUsage
+}
+
+// serves tells a command line with which clients start a server from one that may be a
+// shell's question or a person's, who want completions and help. Clients wait for it.
+func serves(args []string) bool {
+	return len(args) > 0 && args[0] == "serve" && !slices.Contains(args, "--help")
 }
 
 // A failure is work that failed, in contrast to a command line that makes no
@@ -79,8 +92,8 @@ const examples = `  perstack-base                                      serve the
   perstack-base tools                                the tools that a client will see
   perstack-base doctor                               what the kernel enforces here`
 
-// rootCommand builds the command tree. Bare, it serves.
-func rootCommand() *cobra.Command {
+// rootCommand builds the command tree for one command line. Bare, it serves.
+func rootCommand(args ...string) *cobra.Command {
 	o := &options{}
 	var showVersion bool
 	root := &cobra.Command{
@@ -109,6 +122,9 @@ func rootCommand() *cobra.Command {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { help(cmd, nil); return nil })
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(serveCommand(o), toolsCommand(o), callCommand(o), skillsCommand(o), doctorCommand(o), healthcheckCommand(o), cacheCommand(o), versionCommand(), insideCommand(), runnerCommand())
-	completeFlags(root)
+	root.SetArgs(args)
+	if root.CompletionOptions.DisableDefaultCmd = serves(args); !serves(args) {
+		completeFlags(root)
+	}
 	return root
 }

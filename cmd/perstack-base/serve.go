@@ -52,10 +52,7 @@ func serve(ctx context.Context, o *options) error {
 	if hint := s.OwnerHint(); hint != "" {
 		fmt.Fprintln(stderr, "perstack-base: warning:", hint)
 	}
-	go func() {
-		<-ctx.Done()
-		killOnSignal(s)
-	}()
+	context.AfterFunc(ctx, func() { killOnSignal(s) })
 	if cfg.HTTP != nil {
 		return serveHTTP(ctx, o, s, cfg.HTTP)
 	}

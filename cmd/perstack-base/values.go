@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -218,7 +219,7 @@ var notNames = []string{"on", "off", "true", "false", "yes", "no", "none", "all"
 // mistaken refuses a word that is nearly a mode.
 func mistaken(text string) error {
 	word := strings.ToLower(strings.TrimSpace(text))
-	if slices.Contains(networkModes, strings.TrimSpace(text)) || !oneWord.MatchString(word) {
+	if slices.Contains(networkModes, strings.TrimSpace(text)) || !oneWord().MatchString(word) {
 		return nil
 	}
 	if near := didYouMean(word, networkModes); near != "" || slices.Contains(notNames, word) {
@@ -227,7 +228,7 @@ func mistaken(text string) error {
 	return nil
 }
 
-var oneWord = regexp.MustCompile(`^[\w-]+$`)
+var oneWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w-]+$`) })
 
 // quotaFlags take what the commands of one session may use together.
 func quotaFlags(f *pflag.FlagSet, q *quota.Limits) {

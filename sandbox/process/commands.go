@@ -120,6 +120,7 @@ func NewCommands(cfg Config) (*Commands, error) {
 		proc.Adopt() // orphans of others come here as well
 	}
 	if cfg.Container.Image != "" {
+		proc.Adopt() // those of engines
 		if c.fleet, err = c.newFleet(); err != nil {
 			_ = null.Close()
 			return nil, err

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,16 +30,16 @@ type relay struct {
 	read  chan<- struct{} // closed after the last message
 	over  chan struct{}   // the same, for the watcher
 
-	turn   atomic.Uint64 // odd while the reader serves a call; never the same twice
-	asleep atomic.Bool   // the watcher waits for wake
-	wake   chan struct{}
+	turn    atomic.Uint64 // odd while the reader serves a call; never the same twice
+	watched sync.Once     // begins with the first call
+	asleep  atomic.Bool   // the watcher waits for wake
+	wake    chan struct{}
 }
 
 // startRelay reads lines into c, and closes read after the last.
 func startRelay(c *Conn, lines *jsonrpc.LineReader, read chan<- struct{}) {
 	r := &relay{c: c, lines: lines, read: read, over: make(chan struct{}), wake: make(chan struct{}, 1)}
 	go r.run()
-	go r.watch()
 }
 
 // run reads until the input ends or another reader has taken over.
@@ -65,6 +66,7 @@ func (r *relay) run() {
 // serveHere serves a call and says whether the caller is still the reader.
 func (r *relay) serveHere(call *Call) bool {
 	turn := r.turn.Add(1)
+	r.watched.Do(func() { go r.watch() })
 	if r.asleep.Load() {
 		select {
 		case r.wake <- struct{}{}:

@@ -33,7 +33,7 @@ const (
 type Registry struct {
 	after    time.Duration
 	ttl      time.Duration
-	instance string // tells this server's ids from those of another
+	instance func() string // tells this server's ids from those of another
 
 	mu       sync.Mutex
 	draining bool // no call becomes a task any more
@@ -48,7 +48,7 @@ type Registry struct {
 // New makes a registry. A call becomes a task when it is not over after the time
 // given by after; its result is kept for ttl.
 func New(after, ttl time.Duration) *Registry {
-	return &Registry{after: after, ttl: ttl, instance: random(4), tasks: map[string]*task{}}
+	return &Registry{after: after, ttl: ttl, instance: sync.OnceValue(func() string { return random(4) }), tasks: map[string]*task{}}
 }
 
 // random returns n random bytes in hexadecimal digits.
@@ -61,7 +61,7 @@ func random(n int) string {
 // idBytes are the random bytes of an id: knowing it is what entitles to the task.
 const idBytes = 16
 
-func (g *Registry) newID() string { return "task-" + g.instance + "-" + random(idBytes) }
+func (g *Registry) newID() string { return "task-" + g.instance() + "-" + random(idBytes) }
 
 // find returns a task; mu is held.
 func (g *Registry) find(id string) (*task, *jsonrpc.Error) {
@@ -69,10 +69,10 @@ func (g *Registry) find(id string) (*task, *jsonrpc.Error) {
 		return t, nil
 	}
 	shown := jsonrpc.Clip(id, 100)
-	if of, ok := instanceOf(id); ok && of != g.instance {
+	if of, ok := instanceOf(id); ok && of != g.instance() {
 		return nil, jsonrpc.InvalidParams(fmt.Sprintf(
 			"Task %q belongs to another server or to an earlier start of this one: ids of this server begin with task-%s-. "+
-				"Where several servers share an address, send requests about a task to the one that began it, by the header Mcp-Name.", shown, g.instance))
+				"Where several servers share an address, send requests about a task to the one that began it, by the header Mcp-Name.", shown, g.instance()))
 	}
 	return nil, jsonrpc.InvalidParams(fmt.Sprintf(
 		"Task %q is unknown or has expired: results are kept for a limited time (--task-ttl). Call the tool again.", shown))

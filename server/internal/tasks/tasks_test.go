@@ -174,7 +174,7 @@ func TestExpiry(t *testing.T) {
 	})
 	g := New(after, ttl)
 	gone(t, g, "task-0000dead-"+strings.Repeat("0", 32), "belongs to another server")
-	gone(t, g, "task-"+g.instance+"-"+strings.Repeat("0", 32), "unknown or has expired")
+	gone(t, g, "task-"+g.instance()+"-"+strings.Repeat("0", 32), "unknown or has expired")
 	for _, id := range []string{"", "task", "task--", "x", strings.Repeat("task-", 1<<20)} {
 		gone(t, g, id, "unknown or has expired")
 	}

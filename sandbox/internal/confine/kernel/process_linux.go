@@ -24,7 +24,7 @@ func Harden() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("setrlimit: %w", err)
 	}
-	return PrepareProcess()
+	return undumpable()
 }
 
 // maxThreads is where the runtime gives up: far above what the commands of all
@@ -35,11 +35,18 @@ const maxThreads = 1 << 16
 // undumpable, because the thread that starts a command is for that moment in the
 // command's domain and shares our memory; the reaper of descendants whose
 // parents ended, because they stay ours to see and to end.
-var PrepareProcess = sync.OnceValue(func() error {
+func PrepareProcess() error {
+	if err := undumpable(); err != nil {
+		return err
+	}
+	proc.Adopt()
+	return nil
+}
+
+var undumpable = sync.OnceValue(func() error {
 	proc.Prepare() // opens what an undumpable process cannot
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("undumpable: %w", err)
 	}
-	proc.Adopt()
 	return nil
 })

@@ -39,6 +39,7 @@ var maxGuardWalk = 1_000_000
 // A gitGuard keeps git's settings below a directory as they are.
 type gitGuard struct {
 	top  string
+	root *os.Root        // the same; what is made is made in it, wherever links lead
 	held map[string]bool // the directories that are mount points of its own, which cannot be moved
 
 	twins map[policy.FileID]bool // what was made read only and has other names
@@ -59,7 +60,12 @@ type Around struct {
 // are, the outer ones first. A mount point cannot be moved away; that is why each git
 // directory is one too.
 func guardGit(in Isolation) (repositories []string, err error) {
-	g := gitGuard{top: in.Workspace, held: map[string]bool{}, twins: map[policy.FileID]bool{}, user: in.User, trees: new([]policy.GitTree)}
+	root, err := os.OpenRoot(in.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	g := gitGuard{top: in.Workspace, root: root, held: map[string]bool{}, twins: map[policy.FileID]bool{}, user: in.User, trees: new([]policy.GitTree)}
 	if repositories, err = g.guardAll(); err != nil {
 		return nil, err
 	}
@@ -211,23 +217,20 @@ func (g gitGuard) guardPointer(git string, entry fs.DirEntry) error {
 
 // guardRepository guards one git directory.
 func (g gitGuard) guardRepository(git string) error {
-	if err := g.keep(git); err != nil {
+	below, err := filepath.Rel(g.top, git)
+	if err == nil {
+		err = g.keep(git)
+	}
+	if err != nil {
 		return err
 	}
 	names := slices.Concat(gitSettings, gitDirs, gitRemotes)
 	for _, name := range slices.Concat(gitDirs, gitRemotes, []string{gitOwnTree}) {
-		_ = os.Mkdir(filepath.Join(git, name), 0o777) // as git does; the umask counts
+		_ = g.root.Mkdir(filepath.Join(below, name), 0o777) // as git does; the umask counts
 	}
 	for name, text := range gitFiles {
 		names = append(names, name)
-		if f, err := os.OpenFile(filepath.Join(git, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
-			_, _ = f.WriteString(text)
-			f.Close()
-		}
-	}
-	below, err := filepath.Rel(g.top, git)
-	if err != nil {
-		return err
+		g.makeFile(filepath.Join(below, name), text)
 	}
 	for _, name := range names {
 		if err := g.guardSetting(filepath.Join(below, name)); err != nil {
@@ -244,6 +247,14 @@ func (g gitGuard) guardRepository(git string) error {
 		return unlessMissing(err)
 	}
 	return guardWorktrees(trees)
+}
+
+// makeFile makes a file that is missing below the top.
+func (g gitGuard) makeFile(name, text string) {
+	if f, err := g.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
+		_, _ = f.WriteString(text)
+		f.Close()
+	}
 }
 
 // guardData keeps a directory where it is.
@@ -267,14 +278,14 @@ func guardWorktrees(dir string) error {
 		if !entry.IsDir() {
 			continue
 		}
-		if err := unix.Mount(part, part, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		if err := bindOver(part); err != nil {
 			return err
 		}
 		if err := guardPlace(part, grant{write: true, kind: policy.GitData}); err != nil {
 			return err
 		}
 	}
-	if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := bindOver(dir); err != nil {
 		return err
 	}
 	return setMount(dir, 0, unix.MOUNT_ATTR_RDONLY)
@@ -321,7 +332,7 @@ func readOnly(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := bindOver(path); err != nil {
 		return err
 	}
 	return setMount(path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY)

@@ -97,7 +97,7 @@ func (g gitGuard) keep(dir string) error {
 		return nil
 	}
 	g.held[dir] = true
-	return unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, "")
+	return bindOver(dir)
 }
 
 // holdLink mounts a symbolic link over itself, so that it cannot be moved.
@@ -216,13 +216,11 @@ func (g gitGuard) guardName(named policy.GitName, tree policy.GitTree, own bool)
 		return nil
 	}
 	if named.Hooks && git != g.top && policy.Below(clean, []string{git}) {
-		_ = os.MkdirAll(clean, 0o777) // where no hooks are git looks only when somebody pushes
+		_ = g.root.MkdirAll(filepath.Clean(name), 0o777) // where no hooks are git looks only when somebody pushes
 	}
 	if named.Make {
-		_ = os.MkdirAll(filepath.Dir(clean), 0o777)
-		if f, err := os.OpenFile(clean, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
-			f.Close()
-		}
+		_ = g.root.MkdirAll(filepath.Dir(name), 0o777)
+		g.makeFile(filepath.Clean(name), "")
 	}
 	if err := g.guardSetting(name); err != nil && (own || policy.Scarce(err)) {
 		return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)

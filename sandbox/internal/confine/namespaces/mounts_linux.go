@@ -3,6 +3,7 @@
 package namespaces
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -15,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oldRoot is where the machine's own tree is found while the new one is made.
-const oldRoot = "/.old"
+// oldRoot is where the machine's own tree is found while the new one is made. A command of
+// another session that guessed its name could leave a link in the workspace that leads there.
+var oldRoot = "/.old-" + rand.Text()
 
 // bind shows one path of the machine. What this user may not enter is left out,
 // like what does not exist, or is another object than the policy means.
@@ -70,6 +72,18 @@ func bindByName(path string, fd int, attr uint64) error {
 		return fmt.Errorf("a bind: %w", err)
 	}
 	return remount(path, true, attr)
+}
+
+// bindOver makes a path a mount point of its own. No link leads to it: a command of another
+// session that puts one in the way would choose what is mounted.
+func bindOver(path string) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	name := fmt.Sprintf("/proc/self/fd/%d", fd)
+	return unix.Mount(name, name, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
 // openObject opens a path, through no link if it must be a certain object.

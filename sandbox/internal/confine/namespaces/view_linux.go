@@ -303,7 +303,7 @@ func guardWorkspace(in Isolation) (repositories []string, err error) {
 // around it.
 func holdWorkspace(in Isolation) error {
 	for dir := in.Workspace; dir != "/" && policy.Below(filepath.Dir(dir), in.Policy.Write); dir = filepath.Dir(dir) {
-		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		if err := bindOver(dir); err != nil {
 			return fmt.Errorf("%s: %w", dir, err)
 		}
 	}

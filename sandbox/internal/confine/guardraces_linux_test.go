@@ -82,3 +82,38 @@ func TestGuardActsOnWhatItSaw(t *testing.T) {
 		t.Fatal("no session has begun: this proves nothing")
 	}
 }
+
+// TestSettingsThatLeadNowhere: where the user's settings are links to what is missing in the
+// workspace, commands could make it; it is made, or the session refused.
+func TestSettingsThatLeadNowhere(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	newPlace(t).isolator(t, true)
+	for _, name := range []string{"GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "GIT_CONFIG_SYSTEM"} {
+		t.Setenv(name, "")
+	}
+	const use = `unset GIT_CONFIG_GLOBAL; HOME=$PWD git status`
+	for setup, attack := range map[string]string{
+		`ln -s dot/c .gitconfig`:                     `mkdir dot; ` + settingsEvil + ` > dot/c`,
+		`mkdir dot; ln -s "$PWD/dot" .config`:        `mkdir dot/git; ` + settingsEvil + ` > dot/git/config`,
+		`mkdir dot; ln -s dot .config`:               `mkdir dot/git; ` + settingsEvil + ` > dot/git/config`,
+		`mkdir -p dot/git; ln -s "$PWD/dot" .config`: settingsEvil + ` > dot/git/config`,
+	} {
+		free, p := linked(t, setup), linked(t, setup)
+		free.mustSh(t, attack)
+		if !free.usedBy(t, use) {
+			t.Fatal("without the sandbox nothing ran: this proves nothing")
+		}
+		t.Setenv("HOME", p.ws)
+		i, err := namespaces.NewWith(namespaces.Isolation{Policy: p.policy(), Workspace: p.ws, Guard: true}, kernel.Features{Landlock: kernel.LandlockABI()})
+		if err != nil {
+			continue
+		}
+		out, _ := p.inSh(t, i, attack)
+		must(t, i.Close())
+		if p.usedBy(t, use) {
+			t.Errorf("%s: it ran: %s", setup, out)
+		}
+	}
+}

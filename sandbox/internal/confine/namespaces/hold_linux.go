@@ -219,13 +219,32 @@ func (g gitGuard) guardName(named policy.GitName, tree policy.GitTree, own bool)
 		_ = g.root.MkdirAll(filepath.Clean(name), 0o777) // where no hooks are git looks only when somebody pushes
 	}
 	if named.Make {
-		_ = g.root.MkdirAll(filepath.Dir(name), 0o777)
-		g.makeFile(filepath.Clean(name), "")
+		if err := g.makeNamed(name); err != nil {
+			return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
+		}
 	}
 	if err := g.guardSetting(name); err != nil && (own || policy.Scarce(err)) {
 		return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
 	}
 	return nil
+}
+
+// makeNamed makes a file that git looks for in every repository where it is missing. It fails
+// where links lead to what cannot be made here, for commands could make that.
+func (g gitGuard) makeNamed(name string) error {
+	dir, file := filepath.Split(filepath.Clean(name))
+	_ = g.root.MkdirAll(filepath.Join(".", dir), 0o777)
+	at, err := g.hold(filepath.Join(".", dir))
+	if err != nil || at == "" { // it leads out
+		return err
+	}
+	below, err := filepath.Rel(g.top, at)
+	if err != nil {
+		return err
+	}
+	g.makeFile(filepath.Join(below, file), "")
+	_, err = g.hold(name)
+	return err
 }
 
 // enter returns the name below the top by which a path of the machine comes into it.

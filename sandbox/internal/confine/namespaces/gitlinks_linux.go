@@ -67,7 +67,7 @@ func (l *gitLinks) close() {
 // directories faster than they can be looked at.
 func (l *gitLinks) drop(git string, begin bool, until time.Time) (whole bool) {
 	l.until = until
-	walk := []level{l.look(git, "", begin)}
+	walk := []level{l.look(git, "", begin, true)}
 	for len(walk) > 0 {
 		if time.Now().After(until) {
 			return false
@@ -84,7 +84,7 @@ func (l *gitLinks) drop(git string, begin bool, until time.Time) (whole bool) {
 		name := at.subs[len(at.subs)-1]
 		at.subs = at.subs[:len(at.subs)-1]
 		if below := filepath.Join(at.below, name); !skipped(below) {
-			walk = append(walk, l.look(git, below, begin))
+			walk = append(walk, l.look(git, below, begin, at.old))
 		}
 	}
 	return true
@@ -109,6 +109,7 @@ type level struct {
 	dir, below string   // below the root, and below the repository
 	subs       []string // the next directories in it, by name
 	next       int64    // where it is read on, 0 where that is all
+	old        bool     // no command has put it here, or what it lies in
 }
 
 // maxNames bounds the names of one level, in bytes.
@@ -117,7 +118,7 @@ const maxNames = 16 << 10
 // look removes the links in a directory, unless that is what it was when it was last looked
 // at, and returns the directories in it. Commands may run that put a link in the way, so
 // everything happens in the directory that was opened, which no link led to.
-func (l *gitLinks) look(git, below string, begin bool) level {
+func (l *gitLinks) look(git, below string, begin, old bool) level {
 	at := level{dir: filepath.Join(git, below), below: below}
 	file := l.openInside(at.dir)
 	if file == nil {
@@ -132,6 +133,7 @@ func (l *gitLinks) look(git, below string, begin bool) level {
 		letIn(int(file.Fd()))
 	}
 	changed := stat.Ctim
+	at.old = old && (below == "" || before(changed, l.since)) // moved, it brings links that are older
 	if was, ok := l.seen[at.dir]; ok && was.changed == changed && was.number == stat.Ino {
 		at.subs = slices.Clone(was.subs)
 		return at
@@ -150,7 +152,7 @@ func (l *gitLinks) look(git, below string, begin bool) level {
 					at.subs = append(at.subs, entry.Name())
 				}
 			case entry.Type()&fs.ModeSymlink != 0:
-				l.judge(file, at.dir, entry.Name(), begin)
+				l.judge(file, at.dir, entry.Name(), begin && at.old)
 			}
 		}
 		if err != nil {

@@ -26,7 +26,7 @@ type gitLocks struct {
 	host os.FileInfo            // the host's directory, which is covered, too; nil for none
 	pins []*os.File             // all of these, so that no other file gets the number of one
 
-	since unix.Timespec // when it began, or the first that it began beside
+	since unix.Timespec // when it began, the first that it began beside, or one that was killed
 
 	heads *gitHeads
 }
@@ -69,11 +69,7 @@ func (l *gitLocks) hold(name string) bool {
 	} else {
 		return false
 	}
-	alone := false
 	if err == nil {
-		if alone = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil; alone {
-			_ = file.Chmod(0o444) // its time tells others since when
-		}
 		err = unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	}
 	if err != nil || !l.is(name, file) { // whoever was last has removed it
@@ -81,8 +77,8 @@ func (l *gitLocks) hold(name string) bool {
 		return false
 	}
 	l.held = append(l.held, file)
-	var stat unix.Stat_t
-	if !alone && unix.Fstat(int(file.Fd()), &stat) == nil && before(stat.Ctim, l.since) {
+	var stat unix.Stat_t // its time tells since when, also of a server that had no time to end
+	if unix.Fstat(int(file.Fd()), &stat) == nil && before(stat.Ctim, l.since) {
 		l.since = stat.Ctim
 	}
 	return true

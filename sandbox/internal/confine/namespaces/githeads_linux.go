@@ -30,9 +30,10 @@ type gitHeads struct {
 	last  map[string]string // by git directory, below the root: the last HEAD that git accepts
 }
 
-// maxHeads bounds how many repositories are looked at when a command ends; the outer ones
-// come first.
-const maxHeads = 1000
+// maxHeads bounds how many repositories are looked at when a command ends. Where there are
+// more, nothing is guarded: commands could make others that are found sooner than the user's.
+// The kernel permits mounts for about as many.
+const maxHeads = 5000
 
 // gitHead is the name of a HEAD.
 const gitHead = "HEAD"

@@ -109,6 +109,9 @@ func (g gitGuard) guardAll() (repositories []string, err error) {
 			if seen += len(entries); seen > maxGuardWalk {
 				return nil, fmt.Errorf("the workspace holds more than %d files, too many to guard the repositories among them: serve a part of it, or without --sandbox isolate", maxGuardWalk)
 			}
+			if len(*g.trees) > maxHeads {
+				return nil, fmt.Errorf("the workspace holds more than %d repositories, too many to guard: serve a part of it, or without --sandbox isolate", maxHeads)
+			}
 			named := filepath.Base(dir) == ".git"
 			if named || isGitDir(entries) {
 				if err := g.guardRepository(dir); err != nil {

@@ -181,9 +181,7 @@ func (g gitGuard) unlessNew(name string, err error) error {
 func (g gitGuard) use(tree, git string) { g.useTree(policy.GitTree{Dirs: []string{git}, Tree: tree}) }
 
 func (g gitGuard) useTree(tree policy.GitTree) {
-	if len(*g.trees) < maxHeads {
-		*g.trees = append(*g.trees, tree)
-	}
+	*g.trees = append(*g.trees, tree)
 }
 
 // guardNamed guards what the settings of repositories name. Those of the workspace may name

@@ -3,6 +3,7 @@
 package namespaces
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,17 +144,18 @@ func resultPair() (ours *net.UnixConn, theirs *os.File, err error) {
 // process alone. They come with what the stage says last, when all went well.
 func readPassed(from *net.UnixConn) (line string, passed []int, err error) {
 	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(gateway.Parts*4))
-	for !strings.HasSuffix(line, "\n") && err == nil {
+	var said []byte
+	for !bytes.HasSuffix(said, []byte("\n")) && err == nil {
 		var n, more int
 		n, more, _, _, err = from.ReadMsgUnix(text, rights)
-		line += string(text[:n])
+		said = append(said, text[:n]...)
 		messages, _ := unix.ParseSocketControlMessage(rights[:more])
 		for _, m := range messages {
 			fds, _ := unix.ParseUnixRights(&m)
 			passed = append(passed, fds...)
 		}
 	}
-	return line, passed, err
+	return string(said), passed, err
 }
 
 // ofGuard is the number that stands for a [GuardError].
@@ -229,7 +231,7 @@ func beStage() (made []int, repositories [][]byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, path := range found[:min(len(found), maxHeads)] {
+	for _, path := range found {
 		repositories = append(repositories, []byte(path))
 	}
 	if in.Policy.Network {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/internal/testlevel"
 )
 
 // binary is the path of the server under test, built as a release is.
@@ -37,14 +39,13 @@ func runEndings() {
 	}
 }
 
-// main are the tests that -short leaves, unless -run names others: whether the program
-// does what it is for.
+// main are the tests that run where not everything does, unless -run names others: whether
+// the program does what it is for.
 const main = "^Test(CommandLine|Transcripts|Lists|CommandsAreConfined|SecretsAreWithheld|EndOfInputAnswersAll)$"
 
 func TestMain(m *testing.M) {
-	if flag.Parse(); testing.Short() && flag.Lookup("test.run").Value.String() == "" {
-		fmt.Println("-short: of the tests of the program itself only", main)
-		_ = flag.Set("test.run", main)
+	if flag.Parse(); !testlevel.All() {
+		testlevel.Only(main)
 	}
 	os.Exit(buildAndRun(m))
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/internal/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
@@ -30,9 +31,10 @@ import (
 // TestOtherTiers runs the tests of commands once more, as on a machine whose
 // kernel confines nothing, and as on one that permits no namespaces.
 func TestOtherTiers(t *testing.T) {
-	if os.Getenv(testMode) != "" || testing.Short() {
+	if os.Getenv(testMode) != "" {
 		t.Skip("once is enough")
 	}
+	testlevel.Battery(t, "the tests of commands, twice more")
 	for _, mode := range []Mode{Off, Landlock} {
 		t.Run(string(mode), func(t *testing.T) {
 			if mode == Landlock {

@@ -39,13 +39,20 @@ func runEndings() {
 	}
 }
 
-// main are the tests that run where not everything does, unless -run names others: whether
-// the program does what it is for.
+// slow are the tests that take most of the time, and what only some machines have: they run
+// where everything does, or when -run names them.
+const slow = "^Test(Container|InContainer|Kubernetes|Wine|TypeScript|Inspector|Views$|Bundle$|Conformance$|ManyClients|PackagesByName)"
+
+// main are the tests that -short leaves, unless -run names others: whether the program does
+// what it is for.
 const main = "^Test(CommandLine|Transcripts|Lists|CommandsAreConfined|SecretsAreWithheld|EndOfInputAnswersAll)$"
 
 func TestMain(m *testing.M) {
-	if flag.Parse(); !testlevel.All() {
+	flag.Parse()
+	if testlevel.Quick() {
 		testlevel.Only(main)
+	} else if !testlevel.All() {
+		testlevel.Leave(slow)
 	}
 	os.Exit(buildAndRun(m))
 }

@@ -5,7 +5,8 @@
 //	PERSTACK_BASE_ALL=1 go test ./...       also the batteries: each attack on each mechanism, containers,
 //	                                        releases, workloads; .ci/run does this
 //
-// A test that -run names is run whole on the second level, too.
+// A test that -run names is run whole on the second level, too, and on the first as far as
+// testing.Short permits.
 package testlevel
 
 import (
@@ -18,13 +19,16 @@ import (
 const allVar = "PERSTACK_BASE_ALL"
 
 // All reports whether the batteries are to run. Flags must have been parsed.
-func All() bool { return os.Getenv(allVar) != "" || (!testing.Short() && named()) }
+func All() bool { return !testing.Short() && (named() || os.Getenv(allVar) != "") }
 
 // Quick reports whether only what is quick is to run.
-func Quick() bool { return testing.Short() && os.Getenv(allVar) == "" }
+func Quick() bool { return testing.Short() && !named() && os.Getenv(allVar) == "" }
+
+// only is what Only asked for.
+var only string
 
 // named reports whether -run names tests.
-func named() bool { return flag.Lookup("test.run").Value.String() != "" }
+func named() bool { return flag.Lookup("test.run").Value.String() != only }
 
 // Leave has the tests that pattern describes left out, unless -run names tests. It is
 // for TestMain, behind flag.Parse.
@@ -39,6 +43,7 @@ func Leave(pattern string) {
 func Only(pattern string) {
 	if !named() {
 		set("test.run", pattern)
+		only = pattern
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/internal/testlevel"
 )
 
 // TestSwapRaceInside: somebody exchanges a directory for links to the reserved and
@@ -19,6 +21,7 @@ import (
 // that, so it is the FS that must not go there. An os.Root with the same checks
 // before its use, run beside it, does.
 func TestSwapRaceInside(t *testing.T) {
+	testlevel.NotQuick(t, "races for seconds")
 	for _, long := range []bool{false, true} {
 		longWay = long
 		for _, target := range []string{".git", "perstack"} {

@@ -67,6 +67,7 @@ func leaks(t *testing.T, s *Shell, scripts ...string) bool {
 
 // TestNamesThatDecideThePolicy: finding 3 of the first security review.
 func TestNamesThatDecideThePolicy(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		for name, attack := range map[string]struct {
 			path, read, write string // of the server

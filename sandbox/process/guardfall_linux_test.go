@@ -63,6 +63,7 @@ func TestGuardOutlivesGitOutside(t *testing.T) {
 // makes a repository later, is covered before the next command, and what earlier
 // ones left running is gone.
 func TestGuardIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(ws string) error{
 		"replaced": func(ws string) error {
 			text, err := os.ReadFile(filepath.Join(ws, ".git/config"))

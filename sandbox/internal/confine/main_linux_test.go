@@ -48,6 +48,13 @@ const slow = "^Test(PlainUser|Escape|EscapeFromCell|NoPacketLeaves|GoToolchain|W
 	"DatagramsStayInside|GitIsGuarded|GitLinksAreGuarded|Thousands|WaitingConnectsHoldNoThreads|WaitingConnectsOfOthers|Datagrams|" +
 	"ListenNeedsTheBrokersBind|CellOutlastsKill|ForkBomb|SignalsReachWhoWaits)$"
 
+// long are those that -short leaves out besides: more attacks on what others prove whole,
+// races, and what takes a second or many commands to come about.
+const long = "^Test(UnixDatagramAttacks|RemovalOfLinksStaysInside|CoversOutlastTheirSession|KillsAtOnce|HungConnectsHoldNoOtherSession|" +
+	"GitNamesAreGuarded|GuardFindsWhatIsHidden|LateCalls|IdleSessionsHoldNothing|NamesOfOthersAreNotReached|WatcherStopped|" +
+	"PendingConnectsReachNobodyElse|DatagramsOfTheSession|StartCancelled|CloseKillsAll|Survivors|GatewayKeepsConnections|DatagramPairs|" +
+	"BlockedQuestionsTakeNoThreads|CellsLeaveNothing|AllStopped|FullServersAreWaitedFor|GatewayForgets|KillFirstThreadEnded|Names)$"
+
 func TestMain(m *testing.M) {
 	if name := os.Getenv(probeVar); name != "" {
 		if err := probeTable[name].try(); err != nil {
@@ -89,7 +96,10 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	if flag.Parse(); !testlevel.All() {
+	flag.Parse()
+	if testlevel.Quick() {
+		testlevel.Leave(slow + "|" + long)
+	} else if !testlevel.All() {
 		testlevel.Leave(slow)
 	}
 	code := m.Run()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/internal/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
 
@@ -85,6 +86,9 @@ func TestGuardIsMadeAgain(t *testing.T) {
 			return exec.Command("git", "-C", ws, "init", "-q").Run()
 		},
 	} {
+		if testlevel.Quick() && name != "replaced" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			ws := filepath.Join(gitRepository(t), "main")
 			if name == "made" {

@@ -5,28 +5,30 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // What can be wrong with a path, besides fs.ErrNotExist. Every error about a
 // path is a *PathError that wraps one of these, so callers use errors.Is.
 var (
 	// ErrEscapes: the path, or a link on its way, leads out of the workspace.
-	ErrEscapes = errors.New("outside the workspace")
+	ErrEscapes = fault.New(fault.OutsideWorkspace, "outside the workspace")
 	// ErrReserved: the path is the workspace's perstack directory or below it.
-	ErrReserved = errors.New("in the reserved perstack directory")
+	ErrReserved = fault.New(fault.Denied, "in the reserved perstack directory")
 	// ErrBadPath: the path is empty, holds NUL, or is too long for the system.
-	ErrBadPath = errors.New("not a usable path")
+	ErrBadPath = fault.New(fault.BadInput, "not a usable path")
 	// ErrIsDirectory: a file was wanted, a directory is there.
-	ErrIsDirectory = errors.New("is a directory")
+	ErrIsDirectory = fault.ErrIsDirectory
 	// ErrNotDirectory: a directory was wanted, something else is there.
-	ErrNotDirectory = errors.New("is not a directory")
+	ErrNotDirectory = fault.New(fault.UnsupportedType, "is not a directory")
 	// ErrNotRegular: a FIFO, socket or device where only a regular file will do.
-	ErrNotRegular = errors.New("is not a regular file")
+	ErrNotRegular = fault.ErrNotRegular
 	// ErrParentIsFile: a directory to be created or passed is a file; PathError.Parent names it.
-	ErrParentIsFile = errors.New("a parent is a file")
+	ErrParentIsFile = fault.ErrParentIsFile
 	// ErrNotReadable and ErrNotWritable: the system's permissions forbid it.
-	ErrNotReadable = errors.New("is not readable")
-	ErrNotWritable = errors.New("is not writable")
+	ErrNotReadable = fault.New(fault.Denied, "is not readable")
+	ErrNotWritable = fault.ErrNotWritable
 	// ErrLeased: another program has a lease on the file and does not give it up.
 	ErrLeased = fmt.Errorf("%w now: another program holds a lease on it; try again when that has ended", ErrNotReadable)
 	// ErrGuarded: the path decides what git runs for its user, and FS.Guarded is set.
@@ -57,6 +59,9 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Err }
 
+// At is the path at fault, as it was given.
+func (e *PathError) At() string { return e.Path }
+
 // A TooLargeError is a file over a size limit. It comes wrapped in a *PathError.
 type TooLargeError struct {
 	Path  string // as it was given
@@ -67,6 +72,7 @@ type TooLargeError struct {
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("has %d bytes, more than the %d allowed", e.Size, e.Limit)
 }
+func (*TooLargeError) Code() fault.Code { return fault.TooLarge }
 
 // A RestoreError is a transaction that failed and could not be taken back
 // completely: Names (below the root) are not as they were before.

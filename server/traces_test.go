@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
 	"github.com/perstack-ai/perstack-base/server/internal/servertest"
-	"github.com/perstack-ai/perstack-base/tools"
 )
 
 // TestSpansOfCalls: what calls leave in the file, however they end.
@@ -233,7 +233,7 @@ func TestSpansOfCancelledCalls(t *testing.T) {
 	}
 	l.Send(servertest.CancelOf("1"))
 	call := awaitSpan(t, read, "tools/call exec")
-	if call.get("error.type") != "tool_error" || call.get("perstack_base.error.code") != string(tools.Cancelled) || call.Status.Code != 2 {
+	if call.get("error.type") != "tool_error" || call.get("perstack_base.error.code") != string(fault.Cancelled) || call.Status.Code != 2 {
 		t.Errorf("%v", call)
 	}
 	command := awaitSpan(t, read, "command")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 )
 
@@ -34,6 +35,13 @@ type ArgError struct {
 	Want    string   // for ArgType and ArgWrong: what is allowed, to follow "must be"
 	Size    int64    // for ArgTooLong, in characters
 	Limit   int64    // for ArgTooLong, in characters; for ArgBelow and ArgAbove
+}
+
+func (e *ArgError) Code() fault.Code {
+	if e.Problem == ArgTooLong {
+		return fault.TooLarge
+	}
+	return fault.BadInput
 }
 
 func (e *ArgError) Error() string {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
-
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 )
 
@@ -46,7 +46,7 @@ func (t *Tool) answer(ctx context.Context, env *Env, schema *Schema, call *Call,
 	defer func() {
 		if v := recover(); v != nil {
 			env.Log.ErrorContext(ctx, "a tool panicked", "tool", t.Name, "panic", panicKind(v), "stack", string(debug.Stack()))
-			e := Errorf(Internal, "", "%s failed inside the server; the server goes on.", t.Name)
+			e := Errorf(fault.Internal, "", "%s failed inside the server; the server goes on.", t.Name)
 			result = t.fail(ctx, env, call, e)
 		}
 	}()
@@ -71,7 +71,7 @@ func (t *Tool) run(ctx context.Context, env *Env, schema *Schema, call *Call, ra
 	}
 	result := call.Profile.Dialect.OK(call, out)
 	if size := textBytes(result); size > maxResultBytes {
-		e := Errorf(TooLarge, "Ask for less at once.", "The result has %d bytes, more than the %d a message may carry.", size, maxResultBytes)
+		e := Errorf(fault.TooLarge, "Ask for less at once.", "The result has %d bytes, more than the %d a message may carry.", size, maxResultBytes)
 		return t.fail(ctx, env, call, e)
 	}
 	return result
@@ -82,7 +82,7 @@ func (t *Tool) fail(ctx context.Context, env *Env, call *Call, err error) *mcp.C
 	if t.OnFail != nil {
 		t.OnFail(ctx, env, call, e)
 	}
-	if e.Code == Internal && e.Err != nil {
+	if e.Code == fault.Internal && e.Err != nil {
 		env.Log.ErrorContext(ctx, "a call failed", "tool", t.Name, "error", errorKind(err))
 	}
 	trace.Of(ctx).Text(attrErrorCode, string(e.Code))

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
@@ -117,7 +117,7 @@ func TestErrorsAreWorded(t *testing.T) {
 		{process.ErrEnding, "cancelled|The call was cancelled.|"},
 		{context.Canceled, "cancelled|The call was cancelled.|"},
 		{errors.New("disk full"), "internal|disk full.|"},
-		{fmt.Errorf("while: %w", Errorf(Conflict, "Wait.", "Busy %d.", 1)), "conflict|Busy 1.|Wait."},
+		{fmt.Errorf("while: %w", Errorf(fault.Conflict, "Wait.", "Busy %d.", 1)), "conflict|Busy 1.|Wait."},
 	} {
 		if _, text := call(t, env, nil, func(context.Context, *Env, nothing) (words, error) { return words{}, c.err }); text != c.want {
 			t.Errorf("%v: got %s, want %s", c.err, text, c.want)
@@ -160,8 +160,8 @@ func TestLogsHoldNoArguments(t *testing.T) {
 		"command":   {&process.StartError{Command: canary, What: canary, Err: syscall.EIO}, "*process.StartError > input/output error"},
 		"file":      {&sandbox.PathError{Path: canary, Err: errors.New(canary)}, "*sandbox.PathError > *errors.errorString"},
 		"link":      {&os.LinkError{Op: "rename", Old: canary, New: canary, Err: syscall.EXDEV}, "*os.LinkError > invalid cross-device link"},
-		"inside":    {Errorf(Internal, "", "%s", canary), ""},
-		"with more": {&Error{Code: Internal, Msg: canary, Err: full}, "*tools.Error > *fs.PathError > no space left on device"},
+		"inside":    {Errorf(fault.Internal, "", "%s", canary), ""},
+		"with more": {&Error{Code: fault.Internal, Msg: canary, Err: full}, "*tools.Error > *fs.PathError > no space left on device"},
 	} {
 		env, log := newEnv(t)
 		call(t, env, map[string]any{}, func(context.Context, *Env, nothing) (words, error) { return words{}, c.err })

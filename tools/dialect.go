@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // A Dialect words the results and failures of one profile. It is the only
@@ -53,9 +54,9 @@ func (Objects) OK(_ *Call, out any) *mcp.CallToolResult { return Object(out) }
 // Fail says what happened, of what kind it is, and what to try next.
 func (Objects) Fail(_ *Call, e *Error) *mcp.CallToolResult {
 	object := JSON(struct {
-		Error string `json:"error"`
-		Code  Code   `json:"code"`
-		Hint  string `json:"hint,omitempty"`
+		Error string     `json:"error"`
+		Code  fault.Code `json:"code"`
+		Hint  string     `json:"hint,omitempty"`
 	}{e.Msg, e.Code, e.Hint})
 	if e.Data != nil {
 		object = join(object, JSON(e.Data))

@@ -1,47 +1,19 @@
 package tools
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
-	"github.com/perstack-ai/perstack-base/sandbox/process/quota"
-	"github.com/perstack-ai/perstack-base/tools/internal/media"
-	"github.com/perstack-ai/perstack-base/tools/internal/patch"
-	"github.com/perstack-ai/perstack-base/tools/internal/plan"
-	"github.com/perstack-ai/perstack-base/tools/internal/search"
-	"github.com/perstack-ai/perstack-base/tools/internal/skill"
-	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
-)
-
-// A Code says what kind of failure a call met, for programs to branch on.
-type Code string
-
-// The codes. What each is for stands in the table of [codes].
-const (
-	BadInput         Code = "bad_input"
-	NotFound         Code = "not_found"
-	OutsideWorkspace Code = "outside_workspace"
-	Denied           Code = "denied"
-	UnsupportedType  Code = "unsupported_type"
-	Conflict         Code = "conflict"
-	TooLarge         Code = "too_large"
-	NotText          Code = "not_text"
-	NoMatch          Code = "no_match"
-	Failed           Code = "failed"
-	TimedOut         Code = "timed_out"
-	Cancelled        Code = "cancelled"
-	Unavailable      Code = "unavailable"
-	Internal         Code = "internal"
 )
 
 // An Error is a failure the model can act on: what kind, what happened, what to try next.
 type Error struct {
-	Code Code
+	Code fault.Code
 	Msg  string // a sentence: what was wrong, and what is allowed
 	Hint string // what to try next, or ""
 	Err  error  // the cause, for dialects and logs
@@ -53,102 +25,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Errorf makes an Error for what only the tool's own API demands; errors of
 // engines are returned as they are.
-func Errorf(code Code, hint, format string, args ...any) *Error {
+func Errorf(code fault.Code, hint, format string, args ...any) *Error {
 	return &Error{Code: code, Hint: hint, Msg: fmt.Sprintf(format, args...)}
-}
-
-// kinds and codes are the one table from what engines and the sandbox say to
-// codes: by type, then by value. The first match counts.
-var kinds = []struct {
-	is   func(error) bool
-	code Code
-}{
-	{is[*ArgError], BadInput},
-	{is[*sandbox.TooLargeError], TooLarge},
-	{is[*process.NoRoomError], Unavailable},
-	{is[*process.ContainerError], Unavailable},
-	{is[*process.TooManyError], Unavailable},
-	{is[*quota.FullError], Unavailable},
-	{is[*process.InputFullError], Unavailable},
-	{is[*process.EndedError], Conflict},
-	{is[*plan.TooLargeError], TooLarge},
-	{is[*plan.BlankError], BadInput},
-	{is[*patch.SyntaxError], BadInput},
-	{is[*patch.MatchError], NoMatch},
-	{is[*search.PatternError], BadInput},
-	{is[*search.GlobError], BadInput},
-	{is[*search.TypeError], BadInput},
-	{is[*search.PastEndError], BadInput},
-	{is[*search.TimeoutError], TimedOut},
-	{is[*textedit.PastEndError], BadInput},
-	{is[*textedit.NotTextError], NotText},
-	{is[*media.UnsupportedError], UnsupportedType},
-	{is[*media.TooLargeError], TooLarge},
-}
-
-func is[T error](err error) bool {
-	var kind T
-	return errors.As(err, &kind)
-}
-
-var codes = []struct {
-	err  error
-	code Code
-}{
-	{skill.ErrBadInput, BadInput},
-	{skill.ErrNotFound, NotFound},
-	{skill.ErrOutside, OutsideWorkspace},
-	{skill.ErrDenied, Denied},
-	{skill.ErrUnsupported, UnsupportedType},
-	{skill.ErrTooBig, TooLarge},
-	{skill.ErrUnavailable, Unavailable},
-	{sandbox.ErrEscapes, OutsideWorkspace},
-	{sandbox.ErrReserved, Denied},
-	{sandbox.ErrBadPath, BadInput},
-	{sandbox.ErrIsDirectory, UnsupportedType},
-	{sandbox.ErrNotDirectory, UnsupportedType},
-	{sandbox.ErrNotRegular, UnsupportedType},
-	{sandbox.ErrParentIsFile, Conflict},
-	{sandbox.ErrNotReadable, Denied},
-	{sandbox.ErrNotWritable, Denied},
-	{patch.ErrNotRelative, BadInput},
-	{patch.ErrIsDirectory, UnsupportedType},
-	{patch.ErrNotRegular, UnsupportedType},
-	{patch.ErrParentIsFile, Conflict},
-	{patch.ErrNotWritable, Denied},
-	{patch.ErrTooLarge, TooLarge},
-	{patch.ErrTooManyLines, TooLarge},
-	{patch.ErrTooRepetitive, TooLarge},
-	{patch.ErrExists, Conflict},
-	{patch.ErrLeftOver, NoMatch},
-	{fs.ErrNotExist, NotFound},
-	{fs.ErrPermission, Denied},
-	{process.ErrNoProgram, NotFound},
-	{process.ErrNotExecutable, Denied},
-	{process.ErrBadFormat, UnsupportedType},
-	{process.ErrArgsTooLong, TooLarge},
-	{process.ErrEnvName, BadInput},
-	{process.ErrHasNUL, BadInput},
-	{process.ErrEnding, Cancelled},
-	{process.ErrUnconfined, Unavailable},
-	{process.ErrNoTerminal, Unavailable},
-	{process.ErrInputEnded, Conflict},
-	{context.Canceled, Cancelled},
-	{context.DeadlineExceeded, Cancelled},
-}
-
-func codeOf(err error) Code {
-	for _, row := range kinds {
-		if row.is(err) {
-			return row.code
-		}
-	}
-	for _, row := range codes {
-		if errors.Is(err, row.err) {
-			return row.code
-		}
-	}
-	return Internal
 }
 
 // asError words an error of an engine for a model. env is used to look for
@@ -158,42 +36,26 @@ func asError(env *Env, err error) *Error {
 	if errors.As(err, &done) {
 		return done
 	}
-	e := &Error{Code: codeOf(err), Msg: sentence(err.Error()), Err: err}
+	e := &Error{Code: fault.Of(err), Msg: sentence(err.Error()), Err: err}
 	var hinter interface{ Hint() string }
 	if errors.As(err, &hinter) {
 		e.Hint = hinter.Hint()
 	}
-	var arg *ArgError
 	var path *sandbox.PathError
-	var patched *patch.PathError
 	var start *process.StartError
 	var large *sandbox.TooLargeError
-	var exact *skill.Error
 	switch {
-	case errors.As(err, &exact):
-		e.Msg = exact.Msg // worded for its API already
 	case errors.As(err, &large):
 		e.Msg = tooLarge(large)
-	case errors.As(err, &arg):
-		if arg.Problem == ArgTooLong {
-			e.Code = TooLarge
-		}
-	case errors.As(err, &patched):
-		if e.Code == NotFound {
-			e.Hint = nearHint(env, patched.Path)
-		}
 	case errors.As(err, &path):
 		e.Msg = pathSentence(path)
-		if e.Code == NotFound && e.Hint == "" {
-			e.Hint = nearHint(env, path.Path)
-		}
 	case errors.As(err, &start):
 		e.Msg = startSentence(start)
-	case e.Code == Cancelled:
+	case e.Code == fault.Cancelled:
 		e.Msg = "The call was cancelled."
 	}
-	if e.Hint == "" && (errors.Is(err, sandbox.ErrNotWritable) || errors.Is(err, patch.ErrNotWritable)) {
-		e.Hint = env.Files.OwnerHint()
+	if e.Hint == "" {
+		e.Hint = pathHint(env, err)
 	}
 	var lost *sandbox.RestoreError
 	if errors.As(err, &lost) {
@@ -234,6 +96,18 @@ func pathSentence(e *sandbox.PathError) string {
 		return fmt.Sprintf("File %s does not exist.", e.Path)
 	}
 	return sentence(e.Error())
+}
+
+// pathHint is the way on from an error about a path.
+func pathHint(env *Env, err error) string {
+	if errors.Is(err, sandbox.ErrNotWritable) {
+		return env.Files.OwnerHint()
+	}
+	var place interface{ At() string }
+	if fault.Of(err) == fault.NotFound && errors.As(err, &place) {
+		return nearHint(env, place.At())
+	}
+	return ""
 }
 
 func nearHint(env *Env, path string) string {

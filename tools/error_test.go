@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools/internal/patch"
 	"github.com/perstack-ai/perstack-base/tools/internal/search"
 )
@@ -12,7 +13,7 @@ import (
 func TestRestoreErrorNamesTheFiles(t *testing.T) {
 	err := &sandbox.RestoreError{Names: []string{"a", "b"}, Err: &sandbox.PathError{Path: "c", Err: sandbox.ErrNotWritable}}
 	e := asError(&Env{}, err)
-	if e.Code != Denied || e.Msg != "File c is not writable. These could not be put back as they were: a, b." {
+	if e.Code != fault.Denied || e.Msg != "File c is not writable. These could not be put back as they were: a, b." {
 		t.Errorf("%s %s", e.Code, e.Msg)
 	}
 }
@@ -21,15 +22,15 @@ func TestRestoreErrorNamesTheFiles(t *testing.T) {
 func TestEnginesHaveCodes(t *testing.T) {
 	for _, c := range []struct {
 		err  error
-		code Code
+		code fault.Code
 	}{
-		{&patch.SyntaxError{}, BadInput}, {&patch.MatchError{}, NoMatch},
-		{&patch.PathError{Err: patch.ErrTooLarge}, TooLarge}, {&patch.PathError{Err: patch.ErrParentIsFile}, Conflict},
-		{&patch.PathError{Err: patch.ErrNotRelative}, BadInput}, {&patch.PathError{Err: patch.ErrNotWritable}, Denied},
-		{&search.PatternError{}, BadInput}, {&search.GlobError{}, BadInput}, {&search.TypeError{}, BadInput},
-		{&search.PastEndError{}, BadInput}, {&search.TimeoutError{}, TimedOut},
+		{&patch.SyntaxError{}, fault.BadInput}, {&patch.MatchError{}, fault.NoMatch},
+		{&patch.PathError{Err: patch.ErrTooLarge}, fault.TooLarge}, {&patch.PathError{Err: fault.ErrParentIsFile}, fault.Conflict},
+		{&patch.PathError{Err: patch.ErrNotRelative}, fault.BadInput}, {&patch.PathError{Err: fault.ErrNotWritable}, fault.Denied},
+		{&search.PatternError{}, fault.BadInput}, {&search.GlobError{}, fault.BadInput}, {&search.TypeError{}, fault.BadInput},
+		{&search.PastEndError{}, fault.BadInput}, {&search.TimeoutError{}, fault.TimedOut},
 	} {
-		if got := codeOf(c.err); got != c.code {
+		if got := fault.Of(c.err); got != c.code {
 			t.Errorf("%T: %s", c.err, got)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
-
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 )
 
@@ -26,7 +26,7 @@ var shout = tools.Define(tools.Info{
 	Description: "Put a text into capitals.",
 }, func(_ context.Context, _ *tools.Env, in shoutIn) (shoutOut, error) {
 	if strings.Contains(in.Text, "secret") {
-		return shoutOut{}, tools.Errorf(tools.Denied, "Shout something else.", "Secrets are not shouted.")
+		return shoutOut{}, tools.Errorf(fault.Denied, "Shout something else.", "Secrets are not shouted.")
 	}
 	return shoutOut{strings.Repeat(strings.ToUpper(in.Text), int(in.Times))}, nil
 })

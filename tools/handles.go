@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // Bounds of what clients without a session can leave behind.
@@ -104,7 +106,7 @@ func (s *State[T]) Find(ctx context.Context, env *Env, listID string) (v *T, new
 	if listID != "" {
 		state := env.lists.find(listID)
 		if state == nil {
-			return nil, "", Errorf(NotFound, "", "%s %q is unknown or has expired. Call %s without listId to start a new one.", s.what, listID, s.tool)
+			return nil, "", Errorf(fault.NotFound, "", "%s %q is unknown or has expired. Call %s without listId to start a new one.", s.what, listID, s.tool)
 		}
 		return s.in(state), "", nil
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 var notes = NewState(func() *[]string { return &[]string{} }).Lists("Todo list", "todo", "todo_")
@@ -43,7 +45,7 @@ func TestFindByID(t *testing.T) {
 		t.Error("a new list is not new")
 	}
 	var refused *Error
-	if _, _, err := notes.Find(oneCall(), env, "todo_x"); !errors.As(err, &refused) || refused.Code != NotFound {
+	if _, _, err := notes.Find(oneCall(), env, "todo_x"); !errors.As(err, &refused) || refused.Code != fault.NotFound {
 		t.Error("an unknown id:", err)
 	}
 	if _, _, err := notes.Find(oneCall(), &Env{}, id); err == nil {

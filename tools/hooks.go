@@ -6,7 +6,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
-
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
 
@@ -41,7 +41,7 @@ func (t *Tool) watched(ctx context.Context, watch *skill.Watch, env *Env, schema
 		if after.Reason != "" {
 			text += ": " + after.Reason
 		}
-		result = t.fail(ctx, env, call, Errorf(Denied, "", "%s", text))
+		result = t.fail(ctx, env, call, Errorf(fault.Denied, "", "%s", text))
 		shownOf(ctx).forget()
 	}
 	addMessages(result, "pre", t.Name, before.Messages)
@@ -59,7 +59,7 @@ func (t *Tool) refusal(ctx context.Context, env *Env, call *Call, v *skill.Verdi
 		if reason == "" {
 			reason = "blocked by skill hook"
 		}
-		return t.fail(ctx, env, call, Errorf(Denied, "", "Tool %s blocked by hook: %s", t.Name, reason))
+		return t.fail(ctx, env, call, Errorf(fault.Denied, "", "Tool %s blocked by hook: %s", t.Name, reason))
 	case !v.Ask:
 		return nil
 	}
@@ -70,7 +70,7 @@ func (t *Tool) refusal(ctx context.Context, env *Env, call *Call, v *skill.Verdi
 	if question != nil {
 		return question
 	}
-	return t.fail(ctx, env, call, Errorf(Denied, "", "Tool %s requires permission: %s", t.Name, v.Reason))
+	return t.fail(ctx, env, call, Errorf(fault.Denied, "", "Tool %s requires permission: %s", t.Name, v.Reason))
 }
 
 // permissionID names the question of a hook among the inputs of a request.

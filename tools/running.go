@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
@@ -25,7 +26,7 @@ func (e *Env) Start(ctx context.Context, c process.Command) (*process.Running, e
 		if len(many.IDs) > 0 {
 			hint = "End one that is not needed any more. Running: " + strings.Join(many.IDs, ", ") + "."
 		}
-		return nil, &Error{Code: Unavailable, Msg: sentence(fmt.Sprintf("%d commands run already, as many as may", many.Most)), Hint: hint, Err: err}
+		return nil, &Error{Code: fault.Unavailable, Msg: sentence(fmt.Sprintf("%d commands run already, as many as may", many.Most)), Hint: hint, Err: err}
 	}
 	return r, err
 }
@@ -37,7 +38,7 @@ func (e *Env) Running(ctx context.Context, id string) (*process.Running, error) 
 		if r := session.Shell.RunningApart(id); r != nil {
 			return r, nil
 		}
-		return nil, Errorf(NotFound, "", "session_id %q is unknown or has expired.", id)
+		return nil, Errorf(fault.NotFound, "", "session_id %q is unknown or has expired.", id)
 	}
 	if r := session.Shell.Running(id); r != nil {
 		return r, nil
@@ -50,7 +51,7 @@ func (e *Env) Running(ctx context.Context, id string) (*process.Running, error) 
 	if len(ids) > 0 {
 		known = "This session has " + strings.Join(ids, ", ") + "."
 	}
-	return nil, Errorf(NotFound, known, "session_id %q is unknown or has expired.", id)
+	return nil, Errorf(fault.NotFound, known, "session_id %q is unknown or has expired.", id)
 }
 
 // Lost is for a command whose id its client will not be told, because the call that

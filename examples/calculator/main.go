@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
-
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 	"github.com/perstack-ai/perstack-base/tools"
@@ -45,7 +45,7 @@ func operation(name, title, description string, calculate func(a, b float64) (fl
 		func(_ context.Context, _ *tools.Env, in operands) (float64, error) {
 			result, err := calculate(in.A, in.B)
 			if math.IsInf(result, 0) {
-				return 0, tools.Errorf(tools.TooLarge, "", "the result is too large")
+				return 0, tools.Errorf(fault.TooLarge, "", "the result is too large")
 			}
 			return result, err
 		})
@@ -53,7 +53,7 @@ func operation(name, title, description string, calculate func(a, b float64) (fl
 
 func divide(a, b float64) (float64, error) {
 	if b == 0 {
-		return 0, tools.Errorf(tools.BadInput, "", "division by zero")
+		return 0, tools.Errorf(fault.BadInput, "", "division by zero")
 	}
 	return a / b, nil
 }

@@ -1,11 +1,11 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
@@ -18,15 +18,15 @@ var (
 	// ErrNotExecutable: the program is a directory or may not be executed.
 	ErrNotExecutable = environ.ErrNotExecutable
 	// ErrBadFormat: the system does not know how to run such a file.
-	ErrBadFormat = errors.New("is not in a format that the system can run")
+	ErrBadFormat = fault.New(fault.UnsupportedType, "is not in a format that the system can run")
 	// ErrArgsTooLong: arguments and environment exceed the system's limit.
-	ErrArgsTooLong = errors.New("has more arguments and environment than the system takes")
+	ErrArgsTooLong = fault.New(fault.TooLarge, "has more arguments and environment than the system takes")
 	// ErrEnvName: a variable's name is empty or holds = or NUL; StartError.What names it.
-	ErrEnvName = errors.New("is not a usable name of an environment variable")
+	ErrEnvName = fault.New(fault.BadInput, "is not a usable name of an environment variable")
 	// ErrHasNUL: a NUL in the name, an argument or a value; StartError.What says where.
-	ErrHasNUL = errors.New("must not contain NUL")
+	ErrHasNUL = fault.New(fault.BadInput, "must not contain NUL")
 	// ErrEnding: the session or the server is ending, so no command is started.
-	ErrEnding = errors.New("the server is ending, no command is started any more")
+	ErrEnding = fault.New(fault.Cancelled, "the server is ending, no command is started any more")
 )
 
 // A StartError says why one command was not started.

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"maps"
 	"net"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/hints"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
@@ -57,7 +57,7 @@ const (
 
 // ErrUnconfined: commands are refused because the mode is Strict, Landlock or
 // Isolate and this machine does not confine them so. It comes wrapped with what is missing.
-var ErrUnconfined = errors.New("commands are refused because they cannot be confined here")
+var ErrUnconfined = fault.New(fault.Unavailable, "commands are refused because they cannot be confined here")
 
 // Harden is for the first lines of a server's main: what the process inherited
 // does not reach commands, and its memory is not theirs to read.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/cgroup"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/private"
@@ -35,6 +36,7 @@ type NoRoomError struct{ Err error }
 func (e *NoRoomError) Error() string {
 	return "there is no room to confine the commands of another session: " + e.Err.Error()
 }
+func (*NoRoomError) Code() fault.Code { return fault.Unavailable }
 
 func (e *NoRoomError) Unwrap() error { return e.Err }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // A registry holds the commands that somebody started and can come back to.
@@ -39,6 +40,7 @@ type TooManyError struct {
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%d commands run already, as many as may", e.Most)
 }
+func (*TooManyError) Code() fault.Code { return fault.Unavailable }
 
 // Start starts a command that outlives the call, with stdin open and both outputs
 // as one stream. It is killed with the session.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/input"
@@ -56,6 +57,7 @@ func (e *EndedError) Error() string {
 	}
 	return fmt.Sprintf("the command has ended with exit code %d", e.Result.ExitCode)
 }
+func (*EndedError) Code() fault.Code { return fault.Conflict }
 
 // A Process is what a Running has of the program that it started, wherever that runs.
 type Process interface {

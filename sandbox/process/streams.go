@@ -1,13 +1,13 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/pty"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 )
@@ -36,7 +36,7 @@ func (j *job) openPipes(c *Command, l *launch) (theirs []*os.File, err error) {
 
 // ErrNoTerminal: a terminal was wanted for a command, and none can be made here. It
 // comes wrapped with the reason.
-var ErrNoTerminal = errors.New("no terminal can be opened for commands here")
+var ErrNoTerminal = fault.New(fault.Unavailable, "no terminal can be opened for commands here")
 
 // openTerminal makes the terminal of a command: one that its session alone sees,
 // where there are such.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/search"
 )
@@ -45,5 +46,5 @@ func directory(env *tools.Env, path string, err error) error {
 	if near := env.Files.Near(path); len(near) > 0 {
 		hint = "Did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return tools.Errorf(tools.NotFound, hint, "Directory %s does not exist.", path)
+	return tools.Errorf(fault.NotFound, hint, "Directory %s does not exist.", path)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
@@ -34,13 +35,13 @@ func unreadable(err error, path string) error {
 	var not *textedit.NotTextError
 	switch {
 	case errors.As(err, &past):
-		return tools.Errorf(tools.BadInput, "", "offset %d is past the end of %s (%d lines).", past.Offset, path, past.Lines)
+		return tools.Errorf(fault.BadInput, "", "offset %d is past the end of %s (%d lines).", past.Offset, path, past.Lines)
 	case errors.As(err, &not):
 		is, hint := media.DetectBytes(not.Head), "Look at it with shell_command."
 		if is.IsImage() || is == media.BMP {
 			hint = "Use view_image."
 		}
-		return tools.Errorf(tools.NotText, hint, "File %s is not text (%s).", path, is)
+		return tools.Errorf(fault.NotText, hint, "File %s is not text (%s).", path, is)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/tools"
@@ -44,7 +45,7 @@ var shellCommand = tools.Define(tools.Info{
 		return answer{}, err
 	}
 	if result.Cancelled {
-		return answer{}, tools.Errorf(tools.Cancelled, "", "Command was cancelled.")
+		return answer{}, tools.Errorf(fault.Cancelled, "", "Command was cancelled.")
 	}
 	longer := env.Longer(result, time.Duration(*in.TimeoutMS)*time.Millisecond, commandTimeout, "timeout_ms", sandbox.DefaultLimits.MaxTimeout.Milliseconds())
 	return commandAnswer(result, *in.TimeoutMS, longer), nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/plan"
 )
@@ -67,7 +68,7 @@ func asShown(list []plan.Step) []tools.PlanStep {
 func blank(err error) error {
 	var none *plan.BlankError
 	if errors.As(err, &none) {
-		return tools.Errorf(tools.BadInput, "", "steps[%d].description must not be blank.", none.Index)
+		return tools.Errorf(fault.BadInput, "", "steps[%d].description must not be blank.", none.Index)
 	}
 	return err
 }

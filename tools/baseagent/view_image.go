@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
-
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 )
@@ -42,7 +42,7 @@ func noImage(err error, path string) error {
 	var not *media.UnsupportedError
 	switch {
 	case errors.As(err, &large):
-		return tools.Errorf(tools.TooLarge, "", "File %s is too large (%s).", path, large.Limit)
+		return tools.Errorf(fault.TooLarge, "", "File %s is too large (%s).", path, large.Limit)
 	case errors.As(err, &not):
 		is, hint := not.Detected, fmt.Sprintf("It is %s.", not.Detected)
 		switch {
@@ -51,7 +51,7 @@ func noImage(err error, path string) error {
 		case is == "" || strings.HasPrefix(string(is), "text/"):
 			hint += " Use read_file."
 		}
-		return tools.Errorf(tools.UnsupportedType, hint, "%s is not a supported image (PNG, JPEG, GIF, WebP, BMP).", path)
+		return tools.Errorf(fault.UnsupportedType, hint, "%s is not a supported image (PNG, JPEG, GIF, WebP, BMP).", path)
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func (dialect) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
 func message(e *tools.Error) string {
 	var arg *tools.ArgError
 	if !errors.As(e.Err, &arg) {
-		return e.Msg
+		return skill.Message(e.Err, e.Msg)
 	}
 	name := strings.Join(arg.Names, ", ")
 	switch arg.Problem {

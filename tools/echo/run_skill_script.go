@@ -3,6 +3,7 @@ package echo
 import (
 	"context"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
@@ -28,7 +29,7 @@ var runSkillScript = tools.Define(tools.Info{
 		return "", err
 	}
 	if result.Failure != "" {
-		failed := tools.Errorf(tools.Failed, "", "%s", result.Failure)
+		failed := tools.Errorf(fault.Failed, "", "%s", result.Failure)
 		failed.Data = result.Output
 		return "", failed
 	}

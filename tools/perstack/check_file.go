@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 )
@@ -46,5 +47,5 @@ func wrongType(wanted, path string, is media.Type) error {
 	case is == "", strings.HasPrefix(string(is), "text/"):
 		hint += " Use readTextFile."
 	}
-	return tools.Errorf(tools.UnsupportedType, hint, "File %s is not %s.", path, wanted)
+	return tools.Errorf(fault.UnsupportedType, hint, "File %s is not %s.", path, wanted)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
 )
@@ -31,7 +32,7 @@ var editTextFile = tools.Define(tools.Info{
 	})
 	var none *textedit.NoMatchError
 	if errors.As(err, &none) {
-		err = tools.Errorf(tools.NoMatch, none.Hint(), "oldText does not occur in %s.", in.Path)
+		err = tools.Errorf(fault.NoMatch, none.Hint(), "oldText does not occur in %s.", in.Path)
 	}
 	return editTextFileOut{Path: at.Abs, OldText: in.OldText, NewText: in.NewText}, notText(err, in.Path)
 })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/tools"
@@ -85,23 +86,23 @@ func workingDirectory(env *tools.Env, cwd string) (string, error) {
 	at, err := env.Files.ResolveDir(cwd)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", tools.Errorf(tools.NotFound, "", "The directory given as cwd does not exist: %s", cwd)
+		return "", tools.Errorf(fault.NotFound, "", "The directory given as cwd does not exist: %s", cwd)
 	case errors.Is(err, sandbox.ErrNotDirectory):
-		return "", tools.Errorf(tools.UnsupportedType, "", "%s, given as cwd, is a file, not a directory.", cwd)
+		return "", tools.Errorf(fault.UnsupportedType, "", "%s, given as cwd, is a file, not a directory.", cwd)
 	case errors.Is(err, sandbox.ErrBadPath):
-		return "", tools.Errorf(tools.BadInput, "", "cwd is not usable: %v.", err)
+		return "", tools.Errorf(fault.BadInput, "", "cwd is not usable: %v.", err)
 	}
 	return at.Abs, err
 }
 
 // failure words a command that ran and did not succeed.
 func failure(r process.Result, timeout int64, longer string, shown execFailure) error {
-	e := tools.Errorf(tools.Failed, "", "Command failed with exit code %d.", r.ExitCode)
+	e := tools.Errorf(fault.Failed, "", "Command failed with exit code %d.", r.ExitCode)
 	switch {
 	case r.TimedOut:
-		e = tools.Errorf(tools.TimedOut, "", "Command timed out after %dms.", timeout)
+		e = tools.Errorf(fault.TimedOut, "", "Command timed out after %dms.", timeout)
 	case r.Cancelled:
-		e = tools.Errorf(tools.Cancelled, "", "Command was cancelled.")
+		e = tools.Errorf(fault.Cancelled, "", "Command was cancelled.")
 	case r.Signal != "":
 		e.Msg = "Command was ended by signal " + r.Signal + "."
 		shown.ExitCode = &r.ExitCode

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
@@ -63,5 +64,5 @@ func notText(err error, path string) error {
 	case is == media.PDF:
 		hint = "Use readPdfFile."
 	}
-	return tools.Errorf(tools.NotText, hint, "File %s is not text (%s).", path, is)
+	return tools.Errorf(fault.NotText, hint, "File %s is not text (%s).", path, is)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
-
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/skill"
 )
@@ -75,7 +75,7 @@ func withText(r *mcp.CallToolResult, text string) *mcp.CallToolResult {
 func (dialect) Fail(_ *tools.Call, e *tools.Error) *mcp.CallToolResult {
 	return tools.Text(string(tools.JSON(struct {
 		Error string     `json:"error"`
-		Code  tools.Code `json:"code"`
+		Code  fault.Code `json:"code"`
 		Hint  string     `json:"hint,omitempty"`
 	}{message(e), e.Code, e.Hint})))
 }
@@ -86,5 +86,5 @@ func message(e *tools.Error) string {
 	if errors.As(e.Err, &arg) && (arg.Problem == tools.ArgMissing || arg.Problem == tools.ArgEmpty) {
 		return arg.Names[0] + " is required"
 	}
-	return e.Msg
+	return skill.Message(e.Err, e.Msg)
 }

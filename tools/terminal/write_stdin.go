@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -60,17 +61,17 @@ func refused(err error) error {
 	var full *process.InputFullError
 	switch {
 	case errors.As(err, &ended):
-		e := tools.Errorf(tools.Conflict, "Look at its output with empty chars.", "The command has ended with exit code %d, so it reads nothing any more.", ended.Result.ExitCode)
+		e := tools.Errorf(fault.Conflict, "Look at its output with empty chars.", "The command has ended with exit code %d, so it reads nothing any more.", ended.Result.ExitCode)
 		e.Data = struct {
 			ExitCode int `json:"exit_code"`
 		}{ended.Result.ExitCode}
 		return e
 	case errors.Is(err, process.ErrInputEnded):
-		return tools.Errorf(tools.Conflict, "", "The input of this command was ended with eof, or it has closed it.")
+		return tools.Errorf(fault.Conflict, "", "The input of this command was ended with eof, or it has closed it.")
 	case errors.As(err, &full) && full.Waiting == 0:
-		return tools.Errorf(tools.TooLarge, "Write it in pieces, or write a file and have the command read that.", "chars has more than the %d bytes that may wait to be read.", full.Most)
+		return tools.Errorf(fault.TooLarge, "Write it in pieces, or write a file and have the command read that.", "chars has more than the %d bytes that may wait to be read.", full.Most)
 	case errors.As(err, &full):
-		return tools.Errorf(tools.Unavailable, "Look whether it is busy, and write again when it reads.", "The command has not read what was written before: %d bytes wait, and at most %d may. Nothing of chars was written.", full.Waiting, full.Most)
+		return tools.Errorf(fault.Unavailable, "Look whether it is busy, and write again when it reads.", "The command has not read what was written before: %d bytes wait, and at most %d may. Nothing of chars was written.", full.Waiting, full.Most)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/tools"
@@ -109,9 +110,9 @@ func (out execOut) notEnded(r process.Result, timeout int64, longer string) erro
 	if !r.TimedOut && !r.Cancelled {
 		return nil
 	}
-	e := tools.Errorf(tools.TimedOut, "", "Command timed out after %d seconds", timeout)
+	e := tools.Errorf(fault.TimedOut, "", "Command timed out after %d seconds", timeout)
 	if r.Cancelled {
-		e = tools.Errorf(tools.Cancelled, "", "Command was cancelled")
+		e = tools.Errorf(fault.Cancelled, "", "Command was cancelled")
 	}
 	e.Data = ended{
 		Error: e.Msg, Command: out.Command, Stdout: out.Stdout, Stderr: out.Stderr,
@@ -127,9 +128,9 @@ const cannot = "Failed to execute command: "
 func notAt(err error, cwd string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return tools.Errorf(tools.NotFound, "", cannot+"No such file or directory (cwd: %s)", cwd)
+		return tools.Errorf(fault.NotFound, "", cannot+"No such file or directory (cwd: %s)", cwd)
 	case errors.Is(err, sandbox.ErrNotDirectory):
-		return tools.Errorf(tools.UnsupportedType, "", cannot+"Not a directory (cwd: %s)", cwd)
+		return tools.Errorf(fault.UnsupportedType, "", cannot+"Not a directory (cwd: %s)", cwd)
 	}
 	return err
 }

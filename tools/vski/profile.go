@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
 )
@@ -119,7 +119,7 @@ func pathMessage(e *sandbox.PathError) string {
 func binary(err error, path string) error {
 	var not *textedit.NotTextError
 	if errors.As(err, &not) {
-		return tools.Errorf(tools.NotText, "", "Binary file: %s", path)
+		return tools.Errorf(fault.NotText, "", "Binary file: %s", path)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/tools"
 	"github.com/perstack-ai/perstack-base/tools/internal/textedit"
@@ -64,11 +65,11 @@ func (in writeIn) edit() (lineEdit, error) {
 	case in.StartLine == nil && in.EndLine == nil:
 		return nil, nil
 	case in.StartLine == nil:
-		return nil, tools.Errorf(tools.BadInput, "", "end_line requires start_line to be specified")
+		return nil, tools.Errorf(fault.BadInput, "", "end_line requires start_line to be specified")
 	case in.EndLine == nil:
 		return func(old []byte) (textedit.Edit, error) { return textedit.InsertLines(old, in.Data, *in.StartLine) }, nil
 	case *in.EndLine < *in.StartLine:
-		return nil, tools.Errorf(tools.BadInput, "", "end_line must be >= start_line")
+		return nil, tools.Errorf(fault.BadInput, "", "end_line must be >= start_line")
 	}
 	return func(old []byte) (textedit.Edit, error) {
 		return textedit.ReplaceLines(old, in.Data, *in.StartLine, *in.EndLine)

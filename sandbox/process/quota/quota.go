@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
@@ -157,7 +158,8 @@ const DelegateHint = "To have limits kept exactly, start the server in a control
 // started in it.
 type FullError struct{ said string }
 
-func (e *FullError) Error() string { return e.said }
+func (e *FullError) Error() string  { return e.said }
+func (*FullError) Code() fault.Code { return fault.Unavailable }
 
 // Held returns a [NotKeptError] when the mode is strict and a limit that was asked for is
 // not kept exactly. Without such limits it tries nothing.

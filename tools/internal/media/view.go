@@ -11,6 +11,7 @@ import (
 	"io"
 	"runtime/debug"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/draw"
 	"golang.org/x/image/webp"
@@ -46,11 +47,13 @@ type UnsupportedError struct{ Detected Type }
 func (e *UnsupportedError) Error() string {
 	return "not a supported image (PNG, JPEG, GIF, WebP, BMP), but " + e.Detected.String()
 }
+func (*UnsupportedError) Code() fault.Code { return fault.UnsupportedType }
 
 // A TooLargeError is an image over a bound, which Limit names in words.
 type TooLargeError struct{ Limit string }
 
-func (e *TooLargeError) Error() string { return "too large (" + e.Limit + ")" }
+func (e *TooLargeError) Error() string  { return "too large (" + e.Limit + ")" }
+func (*TooLargeError) Code() fault.Code { return fault.TooLarge }
 
 var decoding = make(chan struct{}, decodesAtOnce)
 

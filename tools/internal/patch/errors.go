@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
 
@@ -15,25 +16,21 @@ const MaxBytes = 64 << 20
 // the search needs per line must fit in memory.
 const MaxLines = 8 << 20
 
-// What can be wrong with a path, besides fs.ErrNotExist; see [PathError].
+// What can be wrong with a path, besides fs.ErrNotExist and what package fault names; see [PathError].
 var (
-	ErrNotRelative   = errors.New("path is absolute")
-	ErrIsDirectory   = errors.New("is a directory")
-	ErrNotRegular    = errors.New("is not a regular file")
-	ErrParentIsFile  = errors.New("a parent is a file")
-	ErrNotWritable   = errors.New("is not writable")
-	ErrTooLarge      = errors.New("is too large")
-	ErrTooManyLines  = errors.New("has too many lines")
-	ErrTooRepetitive = errors.New("repeats the lines of the patch too often")
-	ErrExists        = errors.New("exists already")
-	ErrLeftOver      = errors.New("has more lines than the patch removes")
+	ErrNotRelative   = fault.New(fault.BadInput, "path is absolute")
+	ErrTooLarge      = fault.New(fault.TooLarge, "is too large")
+	ErrTooManyLines  = fault.New(fault.TooLarge, "has too many lines")
+	ErrTooRepetitive = fault.New(fault.TooLarge, "repeats the lines of the patch too often")
+	ErrExists        = fault.New(fault.Conflict, "exists already")
+	ErrLeftOver      = fault.New(fault.NoMatch, "has more lines than the patch removes")
 )
 
 // A PathError says why a path of the patch cannot be changed as the patch wants.
 type PathError struct {
 	Path   string // as the patch spells it
-	Parent string // for ErrParentIsFile: the parent, spelled likewise
-	Err    error  // one of those above, or fs.ErrNotExist
+	Parent string // for fault.ErrParentIsFile: the parent, spelled likewise
+	Err    error  // one of those above, of package fault, or fs.ErrNotExist
 }
 
 // sentences say each error of a path; %[1]s is the path, %[2]s the parent.
@@ -43,10 +40,10 @@ var sentences = []struct {
 }{
 	{fs.ErrNotExist, "File %[1]s does not exist."},
 	{ErrNotRelative, "path must be relative: %[1]s"},
-	{ErrIsDirectory, "%[1]s is a directory, not a file."},
-	{ErrNotRegular, "%[1]s is not a regular file."},
-	{ErrParentIsFile, "%[2]s is a file, so %[1]s cannot be created below it."},
-	{ErrNotWritable, "File %[1]s is not writable."},
+	{fault.ErrIsDirectory, "%[1]s is a directory, not a file."},
+	{fault.ErrNotRegular, "%[1]s is not a regular file."},
+	{fault.ErrParentIsFile, "%[2]s is a file, so %[1]s cannot be created below it."},
+	{fault.ErrNotWritable, "File %[1]s is not writable."},
 	{ErrTooLarge, "File %[1]s is too large to patch (limit 64 MiB)."},
 	{ErrExists, "File %[1]s exists already."},
 	{ErrLeftOver, "File %[1]s has more lines than the patch removes, so it is not deleted."},
@@ -65,6 +62,9 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Err }
 
+// At is the path at fault, as the patch spells it.
+func (e *PathError) At() string { return e.Path }
+
 // A SyntaxError says why a text is not a patch.
 type SyntaxError struct {
 	Line   int    // of the patch, counted from 1; 0: the patch as a whole
@@ -72,7 +72,8 @@ type SyntaxError struct {
 	Help   string // further lines: what would be right
 }
 
-func (e *SyntaxError) Error() string { return e.Reason }
+func (e *SyntaxError) Error() string  { return e.Reason }
+func (*SyntaxError) Code() fault.Code { return fault.BadInput }
 
 // Hint says what a right patch looks like, "" where the sentence says it all.
 func (e *SyntaxError) Hint() string { return e.Help }

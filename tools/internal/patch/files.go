@@ -1,6 +1,8 @@
 package patch
 
 import (
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
+
 	"errors"
 	"io/fs"
 	"path"
@@ -48,7 +50,7 @@ type place struct {
 // follow also a link.
 func (f *files) source(p string, follow bool) (place, error) {
 	at, err := f.locate(p, follow)
-	if err == nil && at.state == absent || errors.Is(err, ErrParentIsFile) {
+	if err == nil && at.state == absent || errors.Is(err, fault.ErrParentIsFile) {
 		return place{}, &PathError{Path: p, Err: fs.ErrNotExist}
 	}
 	return at, err
@@ -58,7 +60,7 @@ func (f *files) source(p string, follow bool) (place, error) {
 func (f *files) target(p string) (place, error) {
 	at, err := f.locate(p, true)
 	if err == nil && at.known && at.mode&0o200 == 0 {
-		return place{}, &PathError{Path: p, Err: ErrNotWritable}
+		return place{}, &PathError{Path: p, Err: fault.ErrNotWritable}
 	}
 	return at, err
 }
@@ -96,9 +98,9 @@ func (f *files) placeOf(name string) place {
 func checkKind(p string, at place) error {
 	switch kind := at.mode.Type(); {
 	case at.state == directory || kind == fs.ModeDir:
-		return &PathError{Path: p, Err: ErrIsDirectory}
+		return &PathError{Path: p, Err: fault.ErrIsDirectory}
 	case kind != 0 && kind != fs.ModeSymlink:
-		return &PathError{Path: p, Err: ErrNotRegular}
+		return &PathError{Path: p, Err: fault.ErrNotRegular}
 	}
 	return nil
 }
@@ -115,7 +117,7 @@ func (f *files) planned(p string) (below string, err error) {
 		parent := strings.Join(parts[:i], "/")
 		name, isFile := f.parent(parent)
 		if isFile {
-			return "", &PathError{Path: p, Parent: parent, Err: ErrParentIsFile}
+			return "", &PathError{Path: p, Parent: parent, Err: fault.ErrParentIsFile}
 		}
 		if n := f.nodes[name]; n != nil && n.onDisk && n.state != file {
 			return f.descend(p, name, parts[:i], parts[i:])
@@ -143,7 +145,7 @@ func (f *files) descend(p, name string, above, parts []string) (string, error) {
 	for i, part := range parts {
 		if n := f.nodes[name]; n != nil && n.state == file {
 			parent := path.Join(append(above, parts[:i]...)...)
-			return "", &PathError{Path: p, Parent: parent, Err: ErrParentIsFile}
+			return "", &PathError{Path: p, Parent: parent, Err: fault.ErrParentIsFile}
 		}
 		name += "/" + part
 	}

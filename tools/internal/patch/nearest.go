@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/tools/internal/alike"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
@@ -33,6 +34,7 @@ func (e *MatchError) Error() string {
 	}
 	return fmt.Sprintf("Failed to find expected lines in %s (patch line %d).", e.Path, e.Line)
 }
+func (*MatchError) Code() fault.Code { return fault.NoMatch }
 
 // Hint shows what was wanted, what comes closest, and says what to do.
 func (e *MatchError) Hint() string {

@@ -1,6 +1,8 @@
 package patch
 
 import (
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
+
 	"io/fs"
 	"strings"
 )
@@ -122,7 +124,7 @@ func (pl *planner) delete(s *Section) error {
 // checkContent refuses to delete a file that is not what the patch removes.
 func (pl *planner) checkContent(s *Section, at place) error {
 	if at.mode&fs.ModeSymlink != 0 {
-		return &PathError{Path: s.Path, Err: ErrNotRegular}
+		return &PathError{Path: s.Path, Err: fault.ErrNotRegular}
 	}
 	data, err := pl.files.read(at, s.Path)
 	if err != nil {

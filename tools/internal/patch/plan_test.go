@@ -1,6 +1,8 @@
 package patch
 
 import (
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
+
 	"errors"
 	"io/fs"
 	"maps"
@@ -101,7 +103,7 @@ func TestPlanModes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.run(t, body(swap("ro"))); !errors.Is(err, ErrNotWritable) || err.Error() != "File ro is not writable." {
+	if _, err := d.run(t, body(swap("ro"))); !errors.Is(err, fault.ErrNotWritable) || err.Error() != "File ro is not writable." {
 		t.Errorf("error %v", err)
 	}
 	if _, err := d.run(t, body("*** Delete File: ro", swap("a"), "*** Update File: a", "*** Move to: b")); err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // A Status says how far a step is.
@@ -28,7 +30,8 @@ type Step struct {
 // A BlankError is a step without a description. Index counts from 0.
 type BlankError struct{ Index int }
 
-func (e *BlankError) Error() string { return fmt.Sprintf("step %d has no description", e.Index) }
+func (e *BlankError) Error() string  { return fmt.Sprintf("step %d has no description", e.Index) }
+func (*BlankError) Code() fault.Code { return fault.BadInput }
 
 // A Plan is a list of steps that is replaced as a whole. The zero value is empty.
 type Plan struct {

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // MaxBytes bounds a list, encoded as JSON: a result must be able to show it.
@@ -35,6 +37,7 @@ func (e *TooLargeError) Hint() string { return e.Way }
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("The %s would have %d bytes, more than the %d allowed.", e.What, e.Size, MaxBytes)
 }
+func (*TooLargeError) Code() fault.Code { return fault.TooLarge }
 
 // Todos is a list of tasks whose ids count from 0. The zero value is empty.
 type Todos struct {

@@ -5,12 +5,15 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // A GlobError says why an include is not a glob.
 type GlobError struct{ Reason string }
 
-func (e *GlobError) Error() string { return "include is not a valid glob: " + e.Reason }
+func (e *GlobError) Error() string  { return "include is not a valid glob: " + e.Reason }
+func (*GlobError) Code() fault.Code { return fault.BadInput }
 
 // A glob decides which files are searched. The nil glob takes all.
 type glob struct {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // A PatternError says why a pattern cannot be searched for.
@@ -17,7 +19,8 @@ type PatternError struct {
 	hint   string
 }
 
-func (e *PatternError) Error() string { return "pattern is not valid: " + e.Reason }
+func (e *PatternError) Error() string  { return "pattern is not valid: " + e.Reason }
+func (*PatternError) Code() fault.Code { return fault.BadInput }
 
 // Hint says what to do instead, where that is known.
 func (e *PatternError) Hint() string { return e.hint }

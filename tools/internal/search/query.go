@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // Mode says what an answer shows.
@@ -74,6 +76,7 @@ func (e *PastEndError) Error() string {
 	}
 	return fmt.Sprintf("offset %d is past the end%s (%d %s).", e.Offset, of, e.Total, e.Unit)
 }
+func (*PastEndError) Code() fault.Code { return fault.BadInput }
 
 // A TimeoutError says that time was up before anything was found.
 type TimeoutError struct{ After time.Duration }
@@ -81,6 +84,7 @@ type TimeoutError struct{ After time.Duration }
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("Search timed out after %g s.", e.After.Seconds())
 }
+func (*TimeoutError) Code() fault.Code { return fault.TimedOut }
 
 // Hint says how to search less.
 func (e *TimeoutError) Hint() string { return "Search a smaller directory, or give include or type." }

@@ -3,6 +3,8 @@ package search
 import (
 	"slices"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // typeTable lists the kinds of files: a name, then its extensions. A word with
@@ -59,7 +61,8 @@ func TypeNames() []string {
 // A TypeError says that no kind of file has this name.
 type TypeError struct{ Name string }
 
-func (e *TypeError) Error() string { return "type " + `"` + e.Name + `"` + " is not known." }
+func (e *TypeError) Error() string  { return "type " + `"` + e.Name + `"` + " is not known." }
+func (*TypeError) Code() fault.Code { return fault.BadInput }
 
 // Hint lists the names.
 func (e *TypeError) Hint() string { return "Known types: " + strings.Join(TypeNames(), ", ") + "." }

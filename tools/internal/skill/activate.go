@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
 
@@ -80,7 +81,7 @@ func (s *Session) Activate(ctx context.Context, name, arguments, file string) (s
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", errorf(ErrNotFound, "Failed to activate skill '%s': Error: Skill '%s' not found in catalog", name, name)
+		return "", errorf(fault.NotFound, "Failed to activate skill '%s': Error: Skill '%s' not found in catalog", name, name)
 	}
 	if err := s.checkPath(sk, file); err != nil {
 		return "", err
@@ -93,7 +94,7 @@ func (s *Session) Activate(ctx context.Context, name, arguments, file string) (s
 	}
 	text, err := s.open(ctx, sk, args)
 	if err != nil && ctx.Err() == nil {
-		return "", errorf(ErrNotFound, "Failed to activate skill '%s': Error: %v", name, err)
+		return "", errorf(fault.NotFound, "Failed to activate skill '%s': Error: %v", name, err)
 	}
 	return text, err
 }
@@ -104,10 +105,10 @@ func (s *Session) checkPath(sk *skillrepo.Skill, file string) error {
 	}
 	paths := strings.Join(sk.Paths, ", ")
 	if file == "" {
-		return errorf(ErrBadInput, "Skill '%s' requires a matching context_path because it declares activation paths: %s", sk.Name, paths)
+		return errorf(fault.BadInput, "Skill '%s' requires a matching context_path because it declares activation paths: %s", sk.Name, paths)
 	}
 	if !sk.MatchesPath(file, s.engine.Files.Root()) {
-		return errorf(ErrBadInput, "Skill '%s' cannot be activated for context_path '%s'; expected one of: %s", sk.Name, file, paths)
+		return errorf(fault.BadInput, "Skill '%s' cannot be activated for context_path '%s'; expected one of: %s", sk.Name, file, paths)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 )
 
@@ -45,13 +46,13 @@ func (s *Session) cwd(w *runWorkspace, skill, run, cwd string) (string, error) {
 	case variable:
 		base, ok := places(skill, run)[name]
 		if !ok {
-			return "", errorf(ErrBadInput, "cwd begins with an unknown variable: %s", cwd)
+			return "", errorf(fault.BadInput, "cwd begins with an unknown variable: %s", cwd)
 		}
 		return w.runDir(cwd, base+"/"+orHere(rest), reach(base, skill))
 	case strings.HasPrefix(p, "/"):
 		return s.absoluteDir(w, cwd, p)
 	case strings.HasPrefix(p, "$"):
-		return "", errorf(ErrBadInput, "cwd begins with an unknown variable: %s", cwd)
+		return "", errorf(fault.BadInput, "cwd begins with an unknown variable: %s", cwd)
 	}
 	return w.runDir(cwd, skill+"/"+p, reach(skill, skill))
 }
@@ -97,15 +98,15 @@ func (s *Session) projectDir(cwd, p string) (string, error) {
 	case err == nil:
 		return at.Abs, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return "", errorf(ErrNotFound, "working directory not found: %s", cwd)
+		return "", errorf(fault.NotFound, "working directory not found: %s", cwd)
 	case errors.Is(err, sandbox.ErrNotDirectory):
-		return "", errorf(ErrUnsupported, "not a directory: %s", cwd)
+		return "", errorf(fault.UnsupportedType, "not a directory: %s", cwd)
 	}
 	return "", outsideError(cwd)
 }
 
 func outsideError(what string) error {
-	return &Error{Kind: ErrOutside, Msg: what + " leads outside the directories that it may name",
+	return &Error{Kind: fault.OutsideWorkspace, Msg: what + " leads outside the directories that it may name",
 		Way: "Name a place of the skill, of work or out in the run workspace, or of the workspace ($PROJECT_DIR)."}
 }
 
@@ -114,7 +115,7 @@ func outsideError(what string) error {
 func (w *runWorkspace) runDir(cwd, p string, within []string) (string, error) {
 	at, err := w.dir.Resolve(p)
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, sandbox.ErrEscapes) {
-		return "", errorf(ErrNotFound, "working directory not found: %s", cwd)
+		return "", errorf(fault.NotFound, "working directory not found: %s", cwd)
 	}
 	if err != nil || !inOne(at.Rel, within) {
 		return "", outsideError(cwd)
@@ -123,12 +124,12 @@ func (w *runWorkspace) runDir(cwd, p string, within []string) (string, error) {
 	case at.IsDir():
 		return at.Abs, nil
 	case at.Exists:
-		return "", errorf(ErrUnsupported, "not a directory: %s", cwd)
+		return "", errorf(fault.UnsupportedType, "not a directory: %s", cwd)
 	case !inOne(at.Rel, []string{workDir, outDir}):
-		return "", errorf(ErrNotFound, "working directory not found: %s", cwd)
+		return "", errorf(fault.NotFound, "working directory not found: %s", cwd)
 	}
 	if err := w.dir.Mkdir(at.Rel); err != nil {
-		return "", errorf(ErrUnavailable, "working directory cannot be made: %s", cwd)
+		return "", errorf(fault.Unavailable, "working directory cannot be made: %s", cwd)
 	}
 	return at.Abs, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
@@ -207,7 +208,7 @@ func (s *Session) Select(ctx context.Context, name string, names []string, all b
 	given := mode
 	mode = strings.ToLower(strings.TrimSpace(mode))
 	if !slices.Contains(SelectModes, mode) {
-		return out, errorf(ErrBadInput, "mode must be one of %s, not %q", strings.Join(SelectModes, ", "), outcut.Prefix(given, 100))
+		return out, errorf(fault.BadInput, "mode must be one of %s, not %q", strings.Join(SelectModes, ", "), outcut.Prefix(given, 100))
 	}
 	sk, docs, err := s.engine.docs(ctx, name)
 	if err != nil {
@@ -215,7 +216,7 @@ func (s *Session) Select(ctx context.Context, name string, names []string, all b
 	}
 	known, missing := sortOut(names, docs)
 	if len(names) > 0 && len(known) == 0 && !all && mode != "clear" {
-		return out, &Error{Kind: ErrNotFound, Msg: "docs not found: " + strings.Join(missing, ", "), Way: "skill_list_docs names the docs of a skill."}
+		return out, &Error{Kind: fault.NotFound, Msg: "docs not found: " + strings.Join(missing, ", "), Way: "skill_list_docs names the docs of a skill."}
 	}
 	s.mu.Lock()
 	before := s.docs[name]

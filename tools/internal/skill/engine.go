@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
@@ -119,7 +120,7 @@ func (e *Engine) Names() []string {
 // find returns the skill of that name as it is on disk.
 func (e *Engine) find(ctx context.Context, name string) (*skillrepo.Skill, error) {
 	if name == "" {
-		return nil, errorf(ErrBadInput, "skill is required")
+		return nil, errorf(fault.BadInput, "skill is required")
 	}
 	if sk, ok := e.Repo.Get(ctx, name); ok {
 		return sk, nil
@@ -127,7 +128,7 @@ func (e *Engine) find(ctx context.Context, name string) (*skillrepo.Skill, error
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	err := errorf(ErrNotFound, "unknown skill: %s", name)
+	err := errorf(fault.NotFound, "unknown skill: %s", name)
 	err.Way = e.knownHint(name)
 	return nil, err
 }
@@ -166,30 +167,28 @@ func (s *Session) page(sk *skillrepo.Skill, files []skillrepo.File, body string,
 	return p
 }
 
-// What kind of failure an *Error is.
-var (
-	ErrBadInput    = errors.New("not usable as an argument")
-	ErrNotFound    = errors.New("not there")
-	ErrOutside     = errors.New("outside what may be reached")
-	ErrDenied      = errors.New("not permitted")
-	ErrUnsupported = errors.New("of an unsupported type")
-	ErrTooBig      = errors.New("too large")
-	ErrUnavailable = errors.New("not available here")
-)
-
 // An Error is a failure, worded for the API.
 type Error struct {
-	Kind error // one of the errors above
+	Kind fault.Code
 	Msg  string
 	Way  string // what to try next, or ""
 }
 
-func (e *Error) Error() string { return e.Msg }
-func (e *Error) Unwrap() error { return e.Kind }
+func (e *Error) Error() string    { return e.Msg }
+func (e *Error) Code() fault.Code { return e.Kind }
 
 // Hint says what to try next.
 func (e *Error) Hint() string { return e.Way }
 
-func errorf(kind error, format string, args ...any) *Error {
+// Message is the text of an *Error in err's chain as it is, and otherwise what else said.
+func Message(err error, otherwise string) string {
+	var exact *Error
+	if errors.As(err, &exact) {
+		return exact.Msg
+	}
+	return otherwise
+}
+
+func errorf(kind fault.Code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
@@ -150,17 +151,17 @@ func TestHostileRunWorkspace(t *testing.T) {
 	}
 	for _, to := range []string{"work/up/x", "inputs/x", "", "work/up/"} {
 		_, err := r.run(t, Run{Command: "true", Inputs: []Input{{From: "host://" + r.dir + "/in.txt", To: to}}})
-		if !errors.Is(err, ErrOutside) {
+		if fault.Of(err) != fault.OutsideWorkspace {
 			t.Errorf("to %q: %v", to, err)
 		}
 	}
 	for _, from := range []string{"workspace://out/l", "workspace://work/up/secret"} {
-		if _, err := r.run(t, Run{Command: "true", Inputs: []Input{{From: from}}}); !errors.Is(err, ErrOutside) {
+		if _, err := r.run(t, Run{Command: "true", Inputs: []Input{{From: from}}}); fault.Of(err) != fault.OutsideWorkspace {
 			t.Errorf("%s: %v", from, err)
 		}
 	}
 	for _, cwd := range []string{"work/up", "$WORK_DIR/up", "/work/up"} {
-		if _, err := r.run(t, Run{Command: "pwd", Cwd: cwd}); !errors.Is(err, ErrOutside) {
+		if _, err := r.run(t, Run{Command: "pwd", Cwd: cwd}); fault.Of(err) != fault.OutsideWorkspace {
 			t.Errorf("cwd %s: %v", cwd, err)
 		}
 	}
@@ -186,12 +187,12 @@ func TestCwd(t *testing.T) {
 			t.Errorf("%q: %v %v, want %s", cwd, out, err, want)
 		}
 	}
-	for cwd, kind := range map[string]error{
-		"..": ErrOutside, "../..": ErrOutside, "/etc": ErrOutside, "$WORK_DIR/../skills": ErrOutside, "$PROJECT_DIR/..": ErrOutside,
-		"none": ErrNotFound, "$PROJECT_DIR/none": ErrNotFound, "/runs/none": ErrNotFound, "SKILL.md": ErrUnsupported, "$HOME": ErrBadInput, "$NAME/x": ErrBadInput, "$/x": ErrBadInput,
+	for cwd, code := range map[string]fault.Code{
+		"..": fault.OutsideWorkspace, "../..": fault.OutsideWorkspace, "/etc": fault.OutsideWorkspace, "$WORK_DIR/../skills": fault.OutsideWorkspace, "$PROJECT_DIR/..": fault.OutsideWorkspace,
+		"none": fault.NotFound, "$PROJECT_DIR/none": fault.NotFound, "/runs/none": fault.NotFound, "SKILL.md": fault.UnsupportedType, "$HOME": fault.BadInput, "$NAME/x": fault.BadInput, "$/x": fault.BadInput,
 	} {
-		if out, err := r.run(t, Run{Command: "pwd", Cwd: cwd}); !errors.Is(err, kind) {
-			t.Errorf("%q: %v %v, want %v", cwd, out, err, kind)
+		if out, err := r.run(t, Run{Command: "pwd", Cwd: cwd}); fault.Of(err) != code {
+			t.Errorf("%q: %v %v, want %v", cwd, out, err, code)
 		}
 	}
 }
@@ -247,7 +248,7 @@ func TestInputsFromAllowedRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := []Input{{From: "host://" + outside + "/f"}, {From: "host://" + outside + "/d", To: "work/inputs/tree/"}}
-	if _, err := r.run(t, Run{Command: "true", Inputs: in}); !errors.Is(err, ErrOutside) {
+	if _, err := r.run(t, Run{Command: "true", Inputs: in}); fault.Of(err) != fault.OutsideWorkspace {
 		t.Error("not allowed:", err)
 	}
 	r.engine.AllowRead = []string{outside}
@@ -257,7 +258,7 @@ func TestInputsFromAllowedRoots(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	many := make([]Input, maxInputs+1)
-	if _, err := r.run(t, Run{Command: "true", Inputs: many}); !errors.Is(err, ErrBadInput) {
+	if _, err := r.run(t, Run{Command: "true", Inputs: many}); fault.Of(err) != fault.BadInput {
 		t.Error("too many:", err)
 	}
 }
@@ -344,11 +345,11 @@ func TestPatterns(t *testing.T) {
 			t.Errorf("%q: %q %v, want %q", text, p.start, err, want)
 		}
 	}
-	for text, kind := range map[string]error{
-		"": ErrBadInput, "../x": ErrOutside, "out/../../x": ErrOutside, "$HOME/x": ErrBadInput, "$SKILL_DIR/x": ErrBadInput, "out/[": ErrBadInput, "{a": ErrBadInput, "$x": ErrBadInput,
+	for text, code := range map[string]fault.Code{
+		"": fault.BadInput, "../x": fault.OutsideWorkspace, "out/../../x": fault.OutsideWorkspace, "$HOME/x": fault.BadInput, "$SKILL_DIR/x": fault.BadInput, "out/[": fault.BadInput, "{a": fault.BadInput, "$x": fault.BadInput,
 	} {
-		if p, err := compile(text, "runs/r"); !errors.Is(err, kind) {
-			t.Errorf("%q: %+v %v, want %v", text, p, err, kind)
+		if p, err := compile(text, "runs/r"); fault.Of(err) != code {
+			t.Errorf("%q: %+v %v, want %v", text, p, err, code)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
@@ -47,7 +48,7 @@ func (s *Session) newGuard(ctx context.Context, sk *skillrepo.Skill, m *skillrep
 		return nil, err
 	}
 	if s.engine.exposed(w.dir.Root()) {
-		return nil, errorf(ErrUnavailable, "the hooks of skill %s cannot be kept out of reach of commands: --allow-write lets them write %s", sk.Name, w.dir.Root())
+		return nil, errorf(fault.Unavailable, "the hooks of skill %s cannot be kept out of reach of commands: --allow-write lets them write %s", sk.Name, w.dir.Root())
 	}
 	g.copy = hooksDir + "/" + sk.Name + "-" + randomHex(4)
 	there.Dir = w.abs(g.copy)
@@ -60,7 +61,7 @@ func (s *Session) newGuard(ctx context.Context, sk *skillrepo.Skill, m *skillrep
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, errorf(ErrUnavailable, "skill %s cannot be copied for its hooks: %v", sk.Name, bare(err))
+		return nil, errorf(fault.Unavailable, "skill %s cannot be copied for its hooks: %v", sk.Name, bare(err))
 	}
 	return g, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
 )
@@ -201,7 +202,7 @@ func (w *Watch) command(ctx context.Context, g *guard, h skillrepo.Hook, event, 
 		Skill   string  `json:"skill"`
 	}{event, tool, alias, v.Input, output, w.s.ID, root, g.page.Name})
 	if err != nil {
-		return nil, errorf(ErrDenied, "Hook could not run: %v", err)
+		return nil, errorf(fault.Denied, "Hook could not run: %v", err)
 	}
 	r := runner{w.s}.Run(ctx, Command{
 		Argv: g.page.argv(h.Shell, h.Command), Dir: g.page.Dir, Write: []string{g.page.Dir},
@@ -210,7 +211,7 @@ func (w *Watch) command(ctx context.Context, g *guard, h skillrepo.Hook, event, 
 	})
 	refused := strings.Join(r.Refused, "\n")
 	if reason := failure(r, h.Timeout); reason != "" {
-		return nil, errorf(ErrDenied, "%s", strings.TrimSpace(reason+"\n"+refused))
+		return nil, errorf(fault.Denied, "%s", strings.TrimSpace(reason+"\n"+refused))
 	}
 	if refused != "" {
 		v.Messages = append(v.Messages, refused)
@@ -239,7 +240,7 @@ func parseDirective(stdout string) (*directive, error) {
 	if !strings.HasPrefix(text, "{") {
 		return nil, nil
 	}
-	invalid := errorf(ErrDenied, "Hook printed invalid JSON")
+	invalid := errorf(fault.Denied, "Hook printed invalid JSON")
 	d := &directive{}
 	if json.Unmarshal([]byte(text), d) != nil {
 		return nil, invalid

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
@@ -57,14 +58,14 @@ func (in Input) check() error {
 	switch in.mode() {
 	case "", "copy", "link":
 	default:
-		return errorf(ErrBadInput, "mode of an input must be copy or link, not %s", in.Mode)
+		return errorf(fault.BadInput, "mode of an input must be copy or link, not %s", in.Mode)
 	}
 	scheme, rest, ok := strings.Cut(in.From, "://")
 	if !ok || !slices.Contains([]string{"artifact", "host", "workspace", "skill"}, scheme) || rest == "" && scheme != "workspace" {
-		return errorf(ErrBadInput, "unsupported input: %s", in.From)
+		return errorf(fault.BadInput, "unsupported input: %s", in.From)
 	}
 	if scheme == "host" && !filepath.IsAbs(filepath.FromSlash(rest)) {
-		return errorf(ErrBadInput, "host:// takes an absolute path: %s", in.From)
+		return errorf(fault.BadInput, "host:// takes an absolute path: %s", in.From)
 	}
 	return nil
 }
@@ -91,13 +92,13 @@ func (s *Session) stageInputs(ctx context.Context, w *runWorkspace, inputs []Inp
 		left, err = w.put(ctx, in, src, left)
 		src.end()
 		if large := new(sandbox.TooLargeError); errors.As(err, &large) {
-			return errorf(ErrTooBig, "inputs have more than the %d bytes allowed together: %s", maxInputBytes, in.From)
+			return errorf(fault.TooLarge, "inputs have more than the %d bytes allowed together: %s", maxInputBytes, in.From)
 		}
 		if err != nil {
 			if exact := new(Error); errors.As(err, &exact) || ctx.Err() != nil {
 				return err
 			}
-			return errorf(ErrUnavailable, "input %s cannot be staged: %v", in.From, bare(err))
+			return errorf(fault.Unavailable, "input %s cannot be staged: %v", in.From, bare(err))
 		}
 	}
 	return nil
@@ -156,7 +157,7 @@ func (s *Session) artifactSource(ref string) (*source, error) {
 	store := s.engine.Workdirs.Artifacts()
 	file, _, err := store.Open(name, version)
 	if err != nil {
-		return nil, errorf(ErrNotFound, "artifact not found: %s", ref)
+		return nil, errorf(fault.NotFound, "artifact not found: %s", ref)
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(file), nil }
 	return &source{name: path.Base(name), files: []sourceFile{{mode: 0o644, open: open}}, close: func() { file.Close() }}, nil
@@ -165,7 +166,7 @@ func (s *Session) artifactSource(ref string) (*source, error) {
 // hostSource takes a path of the workspace, or of what --allow-read names.
 func (s *Session) hostSource(from, p string) (*source, error) {
 	src, err := treeSource(s.engine.Files, from, filepath.FromSlash(p))
-	if err == nil || !errors.Is(err, ErrOutside) {
+	if err == nil || fault.Of(err) != fault.OutsideWorkspace {
 		return src, err
 	}
 	for _, root := range s.engine.AllowRead {
@@ -181,7 +182,7 @@ func (s *Session) hostSource(from, p string) (*source, error) {
 		src.close = func() { files.Close() }
 		return src, nil
 	}
-	return nil, &Error{Kind: ErrOutside, Msg: from + " is outside the workspace", Way: "Start the server with --allow-read DIR to let inputs come from there."}
+	return nil, &Error{Kind: fault.OutsideWorkspace, Msg: from + " is outside the workspace", Way: "Start the server with --allow-read DIR to let inputs come from there."}
 }
 
 // treeSource is a file or a directory of fsys.
@@ -189,20 +190,20 @@ func treeSource(fsys *files.FS, from, name string) (*source, error) {
 	at, err := fsys.Resolve(name)
 	switch {
 	case errors.Is(err, sandbox.ErrEscapes), errors.Is(err, sandbox.ErrReserved):
-		return nil, errorf(ErrOutside, "input leads outside: %s", from)
+		return nil, errorf(fault.OutsideWorkspace, "input leads outside: %s", from)
 	case errors.Is(err, fs.ErrNotExist), err == nil && !at.Exists:
-		return nil, errorf(ErrNotFound, "input not found: %s", from)
+		return nil, errorf(fault.NotFound, "input not found: %s", from)
 	case err != nil:
-		return nil, errorf(ErrBadInput, "unsupported input: %s", from)
+		return nil, errorf(fault.BadInput, "unsupported input: %s", from)
 	}
 	src := &source{name: path.Base(filepath.ToSlash(at.Abs)), real: at.Abs, tree: at.IsDir()}
 	if !src.tree {
 		if at.Type != 0 {
-			return nil, errorf(ErrUnsupported, "not a regular file or directory: %s", from)
+			return nil, errorf(fault.UnsupportedType, "not a regular file or directory: %s", from)
 		}
 		info, err := fsys.Stat(at.Rel)
 		if err != nil {
-			return nil, errorf(ErrNotFound, "input not found: %s", from)
+			return nil, errorf(fault.NotFound, "input not found: %s", from)
 		}
 		src.files = []sourceFile{{mode: info.Mode(), open: func() (io.ReadCloser, error) { return fsys.Open(at.Rel) }}}
 		return src, nil
@@ -223,7 +224,7 @@ func (src *source) walk(fsys *files.FS, top, rel string) error {
 		at := path.Join(rel, e.Name())
 		switch {
 		case len(src.files)+len(src.dirs) >= maxTreeEntries:
-			return errorf(ErrTooBig, "the directory has more than %d entries", maxTreeEntries)
+			return errorf(fault.TooLarge, "the directory has more than %d entries", maxTreeEntries)
 		case e.IsDir():
 			src.dirs = append(src.dirs, at)
 			if err := src.walk(fsys, top, at); err != nil {
@@ -268,13 +269,13 @@ func (s *Session) skillSource(ctx context.Context, w *runWorkspace, from, rest s
 	for _, p := range spellings(rel) {
 		p = path.Clean(strings.ReplaceAll(p, `\`, "/"))
 		if p == ".." || strings.HasPrefix(p, "../") || path.IsAbs(p) {
-			return nil, errorf(ErrOutside, "%s leads outside the skill", from)
+			return nil, errorf(fault.OutsideWorkspace, "%s leads outside the skill", from)
 		}
 		if src := s.skillFiles(sk, list, p); src != nil {
 			return src, nil
 		}
 	}
-	return nil, errorf(ErrNotFound, "input not found: %s", from)
+	return nil, errorf(fault.NotFound, "input not found: %s", from)
 }
 
 // skillFiles is the file or directory p of a skill, nil when it has none.
@@ -320,7 +321,7 @@ func (w *runWorkspace) destination(in Input, src *source) (string, error) {
 	if name, rest, ok := cutVariable(to); ok {
 		base, known := places(".", ".")[name]
 		if !known || name == "SKILL_DIR" || name == "RUN_DIR" {
-			return "", errorf(ErrBadInput, "to begins with an unknown variable: %s", in.To)
+			return "", errorf(fault.BadInput, "to begins with an unknown variable: %s", in.To)
 		}
 		to = base + "/" + rest
 	}
@@ -330,13 +331,13 @@ func (w *runWorkspace) destination(in Input, src *source) (string, error) {
 	into := strings.HasSuffix(to, "/")
 	at, err := w.dir.Resolve(to)
 	if err != nil && !errors.Is(err, sandbox.ErrEscapes) {
-		return "", errorf(ErrBadInput, "to is not usable: %s", in.To)
+		return "", errorf(fault.BadInput, "to is not usable: %s", in.To)
 	}
 	if err != nil {
-		return "", errorf(ErrOutside, "to leads outside the run workspace: %s", in.To)
+		return "", errorf(fault.OutsideWorkspace, "to leads outside the run workspace: %s", in.To)
 	}
 	if !inOne(at.Rel, []string{workDir, outDir}) {
-		return "", errorf(ErrBadInput, "to must be below work or out: %s", in.To)
+		return "", errorf(fault.BadInput, "to must be below work or out: %s", in.To)
 	}
 	if into || at.IsDir() {
 		return path.Join(at.Rel, src.name), nil

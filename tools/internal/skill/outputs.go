@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
 	"github.com/perstack-ai/perstack-base/tools/internal/outcut"
@@ -61,24 +62,24 @@ func compile(text, run string) (pattern, error) {
 	if name, rest, ok := cutVariable(p); ok {
 		base, known := places("", run)[name]
 		if !known || name == "SKILL_DIR" {
-			return pattern{}, errorf(ErrBadInput, "pattern begins with an unknown variable: %s", text)
+			return pattern{}, errorf(fault.BadInput, "pattern begins with an unknown variable: %s", text)
 		}
 		p = base + "/" + rest
 	} else if strings.HasPrefix(p, "$") {
-		return pattern{}, errorf(ErrBadInput, "pattern begins with an unknown variable: %s", text)
+		return pattern{}, errorf(fault.BadInput, "pattern begins with an unknown variable: %s", text)
 	}
 	for strings.HasPrefix(p, "./") || strings.HasPrefix(p, "/") {
 		p = strings.TrimPrefix(strings.TrimLeft(p, "/"), "./")
 	}
 	segments := strings.Split(p, "/")
 	if slices.Contains(segments, "..") {
-		return pattern{}, errorf(ErrOutside, "pattern leads outside the run workspace: %s", text)
+		return pattern{}, errorf(fault.OutsideWorkspace, "pattern leads outside the run workspace: %s", text)
 	}
 	segments = slices.DeleteFunc(segments, func(s string) bool { return s == "." || s == "" })
 	p = strings.Join(segments, "/")
 	glob, err := skillrepo.CompileGlob(p)
 	if err != nil {
-		return pattern{}, errorf(ErrBadInput, "pattern is malformed: %s: %v", text, err)
+		return pattern{}, errorf(fault.BadInput, "pattern is malformed: %s: %v", text, err)
 	}
 	n := 0
 	for n < len(segments)-1 && !strings.ContainsAny(segments[n], "*?[{}]") {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 	"github.com/perstack-ai/perstack-base/tools/internal/media"
@@ -30,7 +31,7 @@ type Resource struct {
 // Resource reads a file of an activated skill.
 func (s *Session) Resource(ctx context.Context, name, p string) (*Resource, error) {
 	if slices.Contains(strings.Split(strings.ReplaceAll(p, `\`, "/"), "/"), "..") {
-		return nil, errorf(ErrBadInput, "Path traversal ('..') is not allowed in resource paths")
+		return nil, errorf(fault.BadInput, "Path traversal ('..') is not allowed in resource paths")
 	}
 	sk, err := s.admitted(ctx, name, "read_skill_resource")
 	if err != nil {
@@ -39,17 +40,17 @@ func (s *Session) Resource(ctx context.Context, name, p string) (*Resource, erro
 	f, err := sk.Resource(p)
 	switch {
 	case errors.Is(err, skillrepo.ErrOutside):
-		return nil, errorf(ErrOutside, "Resolved path escapes the skill directory")
+		return nil, errorf(fault.OutsideWorkspace, "Resolved path escapes the skill directory")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, skillrepo.ErrDirectory):
-		return nil, errorf(ErrNotFound, "Resource file not found: %s (in skill '%s')", p, name)
+		return nil, errorf(fault.NotFound, "Resource file not found: %s (in skill '%s')", p, name)
 	case err != nil:
-		return nil, errorf(ErrUnsupported, "Failed to read '%s' in skill '%s': %v", p, name, innermost(err))
+		return nil, errorf(fault.UnsupportedType, "Failed to read '%s' in skill '%s': %v", p, name, innermost(err))
 	case f.Size > maxResourceBytes:
-		return nil, errorf(ErrTooBig, "Resource file '%s' exceeds maximum size (%d bytes, limit: %d bytes)", p, f.Size, maxResourceBytes)
+		return nil, errorf(fault.TooLarge, "Resource file '%s' exceeds maximum size (%d bytes, limit: %d bytes)", p, f.Size, maxResourceBytes)
 	}
 	content, err := sk.ReadFile(f, maxResourceBytes)
 	if err != nil {
-		return nil, errorf(ErrUnsupported, "Failed to read '%s' in skill '%s': %v", p, name, innermost(err))
+		return nil, errorf(fault.UnsupportedType, "Failed to read '%s' in skill '%s': %v", p, name, innermost(err))
 	}
 	r := &Resource{URI: skillrepo.EncodeURI(name + "/" + f.Path), MIME: skillrepo.MIMEType(f.Path)}
 	tag := openTag(name, p)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
@@ -73,10 +74,10 @@ func (s *Session) Run(ctx context.Context, r Run) (*RunResult, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(r.Command) == "" {
-		return nil, errorf(ErrBadInput, "command is required")
+		return nil, errorf(fault.BadInput, "command is required")
 	}
 	if !Permits(sk.AllowedTools, "skill_run", r.Command) {
-		return nil, errorf(ErrDenied, "%s", Refusal(sk.Name, "skill_run", sk.AllowedTools))
+		return nil, errorf(fault.Denied, "%s", Refusal(sk.Name, "skill_run", sk.AllowedTools))
 	}
 	p, err := r.plan()
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Session) Run(ctx context.Context, r Run) (*RunResult, error) {
 		return nil, err
 	}
 	if err := w.dir.Mkdir(p.run); err != nil {
-		return nil, errorf(ErrUnavailable, "the directory of the run cannot be made: %v", bare(err))
+		return nil, errorf(fault.Unavailable, "the directory of the run cannot be made: %v", bare(err))
 	}
 	if err := s.stageInputs(ctx, w, r.Inputs); err != nil {
 		return nil, err
@@ -111,14 +112,14 @@ func (s *Session) Run(ctx context.Context, r Run) (*RunResult, error) {
 func (r *Run) plan() (*plan, error) {
 	for name := range maps.Keys(r.Env) {
 		if !variableName().MatchString(name) {
-			return nil, errorf(ErrBadInput, "env has a variable named %q; names are letters, digits and _", name)
+			return nil, errorf(fault.BadInput, "env has a variable named %q; names are letters, digits and _", name)
 		}
 		if slices.Contains(injected, name) {
-			return nil, errorf(ErrBadInput, "env must not set %s: it is set for every run", name)
+			return nil, errorf(fault.BadInput, "env must not set %s: it is set for every run", name)
 		}
 	}
 	if len(r.Inputs) > maxInputs {
-		return nil, errorf(ErrBadInput, "at most %d inputs are allowed", maxInputs)
+		return nil, errorf(fault.BadInput, "at most %d inputs are allowed", maxInputs)
 	}
 	for _, in := range r.Inputs {
 		if err := in.check(); err != nil {
@@ -126,7 +127,7 @@ func (r *Run) plan() (*plan, error) {
 		}
 	}
 	if r.Save && len(r.OutputFiles) == 0 {
-		return nil, errorf(ErrBadInput, "save_as_artifacts needs output_files")
+		return nil, errorf(fault.BadInput, "save_as_artifacts needs output_files")
 	}
 	if r.Outputs == nil {
 		none := defaultOutputs
@@ -134,7 +135,7 @@ func (r *Run) plan() (*plan, error) {
 	}
 	for _, prefix := range []string{r.Prefix, r.Outputs.NameTemplate} {
 		if prefix != "" && !goodName(prefix+"x") {
-			return nil, errorf(ErrBadInput, "%q cannot begin the name of an artifact", prefix)
+			return nil, errorf(fault.BadInput, "%q cannot begin the name of an artifact", prefix)
 		}
 	}
 	p := &plan{run: runsDir + "/run_" + time.Now().UTC().Format("20060102T150405") + "_" + randomHex(3)}
@@ -167,12 +168,12 @@ func (s *Session) start(ctx context.Context, w *runWorkspace, r *Run, p *plan, s
 		c.Name = "sh"
 		res, err = r.Start(ctx, c)
 	}
-	var fault *process.StartError
+	var refused *process.StartError
 	switch {
-	case errors.As(err, &fault) && (errors.Is(err, process.ErrHasNUL) || errors.Is(err, process.ErrArgsTooLong)):
-		return res, errorf(ErrBadInput, "the command cannot be started: %v", err)
-	case errors.As(err, &fault):
-		return res, errorf(ErrUnavailable, "the shell cannot be started: %v", err)
+	case errors.As(err, &refused) && (errors.Is(err, process.ErrHasNUL) || errors.Is(err, process.ErrArgsTooLong)):
+		return res, errorf(fault.BadInput, "the command cannot be started: %v", err)
+	case errors.As(err, &refused):
+		return res, errorf(fault.Unavailable, "the shell cannot be started: %v", err)
 	case err == nil && res.Cancelled:
 		return res, context.Canceled
 	}

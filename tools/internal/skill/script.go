@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/skillrepo"
 )
@@ -76,7 +77,7 @@ func (s *Session) RunScript(ctx context.Context, r Script) (*ScriptResult, error
 	}
 	args, ok := splitWords(r.Args)
 	if !ok {
-		return nil, errorf(ErrBadInput, "Invalid parameter 'args': Malformed script arguments: unmatched quotes or escapes")
+		return nil, errorf(fault.BadInput, "Invalid parameter 'args': Malformed script arguments: unmatched quotes or escapes")
 	}
 	res, err := s.interpret(ctx, r, sk, file, args)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Session) RunScript(ctx context.Context, r Script) (*ScriptResult, error
 		if errors.Is(err, process.ErrNotExecutable) && interpretersOf(file) == nil {
 			way = "Make it executable (chmod +x), or give it the extension of its language."
 		}
-		return nil, errorf(ErrUnavailable, "Failed to execute '%s' in skill '%s': %v. %s", r.Script, r.Skill, reason, way)
+		return nil, errorf(fault.Unavailable, "Failed to execute '%s' in skill '%s': %v. %s", r.Script, r.Skill, reason, way)
 	}
 	if res.Cancelled {
 		return nil, context.Canceled
@@ -103,7 +104,7 @@ func (s *Session) RunScript(ctx context.Context, r Script) (*ScriptResult, error
 func (s *Session) script(ctx context.Context, r Script) (*skillrepo.Skill, string, error) {
 	p := strings.ReplaceAll(r.Script, `\`, "/")
 	if path.IsAbs(p) || filepath.IsAbs(r.Script) || slices.Contains(strings.Split(p, "/"), "..") {
-		return nil, "", errorf(ErrBadInput, "Script path must be a relative path inside the activated skill directory")
+		return nil, "", errorf(fault.BadInput, "Script path must be a relative path inside the activated skill directory")
 	}
 	lines := []string{line(r.Script, r.Args)}
 	for _, argv := range interpretersOf(p) {
@@ -116,11 +117,11 @@ func (s *Session) script(ctx context.Context, r Script) (*skillrepo.Skill, strin
 	_, err = sk.Resource(p)
 	switch {
 	case errors.Is(err, skillrepo.ErrOutside):
-		return nil, "", errorf(ErrOutside, "Resolved script path escapes the skill directory")
+		return nil, "", errorf(fault.OutsideWorkspace, "Resolved script path escapes the skill directory")
 	case errors.Is(err, skillrepo.ErrDirectory), errors.Is(err, skillrepo.ErrNotRegular):
-		return nil, "", errorf(ErrUnsupported, "Cannot canonicalize script '%s': %v", r.Script, innermost(err))
+		return nil, "", errorf(fault.UnsupportedType, "Cannot canonicalize script '%s': %v", r.Script, innermost(err))
 	case err != nil:
-		return nil, "", errorf(ErrNotFound, "Script not found: %s (in skill '%s')", r.Script, r.Skill)
+		return nil, "", errorf(fault.NotFound, "Script not found: %s (in skill '%s')", r.Script, r.Skill)
 	}
 	return sk, filepath.Join(sk.RealDir, filepath.FromSlash(path.Clean(p))), nil
 }
@@ -128,17 +129,17 @@ func (s *Session) script(ctx context.Context, r Script) (*skillrepo.Skill, strin
 // admitted finds a skill whose gate is open and whose allowed-tools permit a tool.
 func (s *Session) admitted(ctx context.Context, name, tool string, lines ...string) (*skillrepo.Skill, error) {
 	if !s.gateOpen(name) {
-		return nil, errorf(ErrDenied, "Skill '%s' has not been activated. Call activate_skill first.", name)
+		return nil, errorf(fault.Denied, "Skill '%s' has not been activated. Call activate_skill first.", name)
 	}
 	sk, ok := s.engine.Repo.Get(ctx, name)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if !ok {
-		return nil, errorf(ErrNotFound, "Skill '%s' not found in catalog", name)
+		return nil, errorf(fault.NotFound, "Skill '%s' not found in catalog", name)
 	}
 	if !Permits(sk.AllowedTools, tool, lines...) {
-		return nil, errorf(ErrDenied, "%s", Refusal(name, tool, sk.AllowedTools))
+		return nil, errorf(fault.Denied, "%s", Refusal(name, tool, sk.AllowedTools))
 	}
 	return sk, nil
 }

@@ -8,14 +8,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // failsWith says what is wrong with an error that should be of a kind and contain a text.
-func failsWith(t *testing.T, err, kind error, text string) {
+func failsWith(t *testing.T, err error, code fault.Code, text string) {
 	t.Helper()
 	var e *Error
-	if !errors.As(err, &e) || !errors.Is(err, kind) || !strings.Contains(e.Msg+"\n"+e.Hint(), text) {
-		t.Errorf("got %v, want %v with %q", err, kind, text)
+	if !errors.As(err, &e) || e.Kind != code || !strings.Contains(e.Msg+"\n"+e.Hint(), text) {
+		t.Errorf("got %v, want %v with %q", err, code, text)
 	}
 }
 
@@ -37,18 +39,18 @@ func TestActivate(t *testing.T) {
 		t.Errorf("with other arguments: %q %v", text, err)
 	}
 	_, err = r.Activate(ctx, "none", "", "")
-	failsWith(t, err, ErrNotFound, "not found in catalog")
+	failsWith(t, err, fault.NotFound, "not found in catalog")
 	_, err = r.Activate(ctx, "p", "", "")
-	failsWith(t, err, ErrBadInput, "requires a matching context_path")
+	failsWith(t, err, fault.BadInput, "requires a matching context_path")
 	_, err = r.Activate(ctx, "p", "", "a.go")
-	failsWith(t, err, ErrBadInput, "expected one of: *.py")
+	failsWith(t, err, fault.BadInput, "expected one of: *.py")
 	if text, err = r.Activate(ctx, "p", "", "a.py"); err != nil || !strings.Contains(text, "Python.") {
 		t.Errorf("with its path: %q %v", text, err)
 	}
 	_, err = r.Load(ctx, "", nil, false, 1000)
-	failsWith(t, err, ErrBadInput, "skill is required")
+	failsWith(t, err, fault.BadInput, "skill is required")
 	_, err = r.Load(ctx, "q", nil, false, 1000)
-	failsWith(t, err, ErrNotFound, "Known skills: p, s.")
+	failsWith(t, err, fault.NotFound, "Known skills: p, s.")
 	if names := r.engine.Names(); !slices.Equal(names, []string{"p", "s"}) {
 		t.Errorf("names %q", names)
 	}
@@ -85,9 +87,9 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	_, err = r.Select(ctx, "s", nil, false, "toggle", 100)
-	failsWith(t, err, ErrBadInput, "mode must be one of add, replace, clear")
+	failsWith(t, err, fault.BadInput, "mode must be one of add, replace, clear")
 	_, err = r.Select(ctx, "s", []string{"x.md"}, false, "add", 100)
-	failsWith(t, err, ErrNotFound, "skill_list_docs names the docs")
+	failsWith(t, err, fault.NotFound, "skill_list_docs names the docs")
 	text, err := r.Load(ctx, "s", []string{"a.md", "x.md"}, false, 1<<16)
 	if err != nil || !strings.Contains(text, "Text A") || !strings.Contains(text, "Docs not found: x.md") {
 		t.Errorf("loaded %q %v", text, err)
@@ -102,7 +104,7 @@ func TestResource(t *testing.T) {
 	})
 	ctx := t.Context()
 	_, err := r.Resource(ctx, "s", "a.md")
-	failsWith(t, err, ErrDenied, "has not been activated")
+	failsWith(t, err, fault.Denied, "has not been activated")
 	for _, name := range []string{"s", "r"} {
 		if _, err := r.Open(ctx, name, nil); err != nil {
 			t.Fatal(err)
@@ -115,16 +117,16 @@ func TestResource(t *testing.T) {
 		t.Errorf("a blob: %+v %v", got, err)
 	}
 	_, err = r.Resource(ctx, "s", "../x")
-	failsWith(t, err, ErrBadInput, "Path traversal")
+	failsWith(t, err, fault.BadInput, "Path traversal")
 	_, err = r.Resource(ctx, "s", "none.md")
-	failsWith(t, err, ErrNotFound, "Resource file not found")
+	failsWith(t, err, fault.NotFound, "Resource file not found")
 	_, err = r.Resource(ctx, "r", "SKILL.md")
-	failsWith(t, err, ErrDenied, "does not permit tool 'read_skill_resource'")
+	failsWith(t, err, fault.Denied, "does not permit tool 'read_skill_resource'")
 	if err := os.Symlink("/etc/hosts", filepath.Join(r.dir, "skills/s/out.md")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = r.Resource(ctx, "s", "out.md")
-	failsWith(t, err, ErrOutside, "escapes the skill directory")
+	failsWith(t, err, fault.OutsideWorkspace, "escapes the skill directory")
 }
 
 // TestArtifacts: what a run saves is read by its URI and is an input of the next run.
@@ -148,7 +150,7 @@ func TestArtifacts(t *testing.T) {
 		t.Errorf("the input is %q", in.Stdout)
 	}
 	_, err := r.run(t, Run{Command: "true", Inputs: []Input{{From: "artifact://none"}}})
-	failsWith(t, err, ErrNotFound, "artifact not found")
+	failsWith(t, err, fault.NotFound, "artifact not found")
 }
 
 // TestHooks: hooks of an activated skill stop, change and comment calls.
@@ -246,11 +248,11 @@ func TestScripts(t *testing.T) {
 		t.Errorf("got %+v %v", out, err)
 	}
 	_, err := run("ok.sh", "'", time.Second)
-	failsWith(t, err, ErrBadInput, "unmatched quotes")
+	failsWith(t, err, fault.BadInput, "unmatched quotes")
 	_, err = run("../x.sh", "", time.Second)
-	failsWith(t, err, ErrBadInput, "must be a relative path")
+	failsWith(t, err, fault.BadInput, "must be a relative path")
 	_, err = run("none.sh", "", time.Second)
-	failsWith(t, err, ErrNotFound, "Script not found")
+	failsWith(t, err, fault.NotFound, "Script not found")
 	_, err = run("d", "", time.Second)
-	failsWith(t, err, ErrUnsupported, "Cannot canonicalize")
+	failsWith(t, err, fault.UnsupportedType, "Cannot canonicalize")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
 
@@ -22,7 +23,7 @@ func TestSmallPrint(t *testing.T) {
 	if out.Stdout != r.dir+"/in.txt\ninput" {
 		t.Errorf("mode and to: %q %q", out.Stdout, out.Stderr)
 	}
-	if _, err := r.run(t, Run{Command: "true", Inputs: []Input{{From: from, Mode: "hard link"}}}); !errors.Is(err, ErrBadInput) {
+	if _, err := r.run(t, Run{Command: "true", Inputs: []Input{{From: from, Mode: "hard link"}}}); fault.Of(err) != fault.BadInput {
 		t.Errorf("another mode: %v", err)
 	}
 	out = r.mustRun(t, Run{Command: "echo x > out/f; pwd", Cwd: "", OutputFiles: []string{"", " . ", "out/*"}})
@@ -181,7 +182,7 @@ func TestHooksOutOfReach(t *testing.T) {
 		t.Errorf("the copy of the activation before is still there: %v", err)
 	}
 	r.engine.AllowWrite = []string{os.Getenv("XDG_CACHE_HOME")}
-	if _, err := r.Open(t.Context(), "s", nil); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "--allow-write") {
+	if _, err := r.Open(t.Context(), "s", nil); fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "--allow-write") {
 		t.Errorf("with a cache that commands write: %v", err)
 	}
 }

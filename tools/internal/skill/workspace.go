@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/sandbox/trace"
 	"github.com/perstack-ai/perstack-base/skillrepo"
@@ -62,12 +63,12 @@ func (s *Session) workspace(ctx context.Context) (w *runWorkspace, err error) {
 	defer func() { span.over(err) }()
 	dir, err := s.engine.Workdirs.New(s.ID)
 	if err != nil {
-		return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
+		return nil, errorf(fault.Unavailable, "the run workspace cannot be made: %v", err)
 	}
 	for _, d := range []string{skillsDir, inputsDir, outDir, runsDir} {
 		if err := dir.Mkdir(d); err != nil {
 			dir.Close()
-			return nil, errorf(ErrUnavailable, "the run workspace cannot be made: %v", err)
+			return nil, errorf(fault.Unavailable, "the run workspace cannot be made: %v", err)
 		}
 	}
 	s.work = &runWorkspace{dir: dir, origin: trace.Of(ctx), staged: map[string]*staged{}}
@@ -94,7 +95,7 @@ func (w *runWorkspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel stri
 	old := w.staged[sk.Name]
 	list, copied, err := w.look(ctx, sk, rel, old)
 	if err != nil {
-		return "", nil, errorf(ErrNotFound, "the files of skill %s cannot be listed: %v", sk.Name, err)
+		return "", nil, errorf(fault.NotFound, "the files of skill %s cannot be listed: %v", sk.Name, err)
 	}
 	span.holds(list)
 	if err := checkSize(sk.Name, list); err != nil {
@@ -117,7 +118,7 @@ func (w *runWorkspace) stage(ctx context.Context, sk *skillrepo.Skill) (rel stri
 
 func checkSize(name string, list *skillrepo.Listing) error {
 	if len(list.Files) > maxStagedFiles || list.Bytes > maxStagedBytes {
-		return errorf(ErrTooBig, "skill %s has %d files and %d bytes; at most %d files and %d bytes can be run", name, len(list.Files), list.Bytes, maxStagedFiles, maxStagedBytes)
+		return errorf(fault.TooLarge, "skill %s has %d files and %d bytes; at most %d files and %d bytes can be run", name, len(list.Files), list.Bytes, maxStagedFiles, maxStagedBytes)
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func (w *runWorkspace) copySkill(ctx context.Context, sk *skillrepo.Skill, list 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, errorf(ErrUnavailable, "skill %s cannot be copied into the run workspace: %v", sk.Name, err)
+		return nil, errorf(fault.Unavailable, "skill %s cannot be copied into the run workspace: %v", sk.Name, err)
 	}
 	if err := w.copyTree(ctx, sk, list, tmp, 0o444); err != nil {
 		return fail(err)

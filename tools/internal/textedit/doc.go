@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // sniffBytes is how much of a file is looked at for NUL.
@@ -26,7 +28,8 @@ type NotTextError struct {
 	Reason string
 }
 
-func (e *NotTextError) Error() string { return "not text: " + e.Reason }
+func (e *NotTextError) Error() string  { return "not text: " + e.Reason }
+func (*NotTextError) Code() fault.Code { return fault.NotText }
 
 func notText(data []byte, reason string) error {
 	return &NotTextError{Head: bytes.Clone(data[:min(len(data), sniffBytes)]), Reason: reason}
@@ -60,6 +63,7 @@ type PastEndError struct {
 func (e *PastEndError) Error() string {
 	return fmt.Sprintf("offset %d is past the end (%d lines)", e.Offset, e.Lines)
 }
+func (*PastEndError) Code() fault.Code { return fault.BadInput }
 
 // openText checks the beginning of a file and tells whether a BOM stands there.
 // Read on from what it returns.

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/network"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
@@ -29,7 +30,8 @@ type Error struct {
 	Err  error  // the cause; may be nil
 }
 
-func (e *Error) Error() string { return e.What }
+func (e *Error) Error() string  { return e.What }
+func (*Error) Code() fault.Code { return fault.Unavailable }
 
 // Hint says what to do about it.
 func (e *Error) Hint() string { return e.Way }

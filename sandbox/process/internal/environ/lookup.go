@@ -6,14 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // Why a name means no program.
 var (
 	// ErrNoProgram: there is none.
-	ErrNoProgram = errors.New("was not found")
+	ErrNoProgram = fault.New(fault.NotFound, "was not found")
 	// ErrNotExecutable: it is a directory or may not be executed.
-	ErrNotExecutable = errors.New("is not executable")
+	ErrNotExecutable = fault.New(fault.Denied, "is not executable")
 )
 
 // DefaultPath is searched when the environment has no PATH at all, as execvp does.

@@ -47,6 +47,9 @@ func Equip(d *private.Dir, env []string, u User) []string {
 			set[name] = filepath.Join(home, dir)
 		}
 	}
+	if dir := gnupgHome(d, env, userSockets()); dir != "" {
+		set["GNUPGHOME"] = dir
+	}
 	env = environ.Merge(env, set)
 	if cache := u.Cache(); cache != nil {
 		d.Cache = cache.Dir()

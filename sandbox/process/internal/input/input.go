@@ -4,15 +4,16 @@
 package input
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/sandbox/fault"
 )
 
 // ErrEnded: the input of the command was ended before, or the command has closed it.
-var ErrEnded = errors.New("takes no input any more")
+var ErrEnded = fault.New(fault.Conflict, "takes no input any more")
 
 // A FullError says how much waits to be read by the command, and how much may.
 type FullError struct{ Waiting, Most int }
@@ -20,6 +21,7 @@ type FullError struct{ Waiting, Most int }
 func (e *FullError) Error() string {
 	return fmt.Sprintf("%d bytes wait to be read by the command, and at most %d may", e.Waiting, e.Most)
 }
+func (*FullError) Code() fault.Code { return fault.Unavailable }
 
 // An Input is what was written to a running command and not yet read by it. Who
 // writes never waits.

@@ -41,7 +41,8 @@ func runEndings() {
 
 // slow are the tests that take most of the time, and what only some machines have: they run
 // where everything does, or when -run names them.
-const slow = "^Test(Container|InContainer|Kubernetes|Wine|TypeScript|Inspector|Views$|Bundle$|Conformance$|ManyClients|PackagesByName)"
+const slow = "^Test(Container|InContainer|Kubernetes|Wine|TypeScript|Inspector|Views$|Bundle$|Conformance$|ManyClients|PackagesByName|NetworkByName|" +
+	"Limits$|Bomb|FilesFillMemory)"
 
 // main are the tests that -short leaves, unless -run names others: whether the program does
 // what it is for.

@@ -29,10 +29,13 @@ func TestSwapRace(t *testing.T) {
 
 // raceTime is how long a race is run at least.
 func raceTime() time.Duration {
-	if testlevel.Quick() {
+	switch {
+	case testlevel.Quick():
 		return 200 * time.Millisecond
+	case testlevel.All():
+		return 2 * time.Second
 	}
-	return 2 * time.Second
+	return time.Second
 }
 
 func swapRace(t *testing.T) {

@@ -111,7 +111,7 @@ func swapRaceInside(t *testing.T, target string) {
 		}
 	})
 	begun := time.Now()
-	for !stop.Load() && time.Since(begun) < time.Minute && (control.Load() < 20 || time.Since(begun) < 2*time.Second) {
+	for !stop.Load() && time.Since(begun) < time.Minute && (control.Load() < 20 || time.Since(begun) < raceTime()) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	stop.Store(true)

@@ -33,9 +33,13 @@ func named() bool { return flag.Lookup("test.run").Value.String() != only }
 // Leave has the tests that pattern describes left out, unless -run names tests. It is
 // for TestMain, behind flag.Parse.
 func Leave(pattern string) {
-	if !named() {
-		set("test.skip", pattern)
+	if named() {
+		return
 	}
+	if own := flag.Lookup("test.skip").Value.String(); own != "" {
+		pattern = own + "|" + pattern
+	}
+	set("test.skip", pattern)
 }
 
 // Only has no other tests run than those that pattern describes, unless -run names tests.

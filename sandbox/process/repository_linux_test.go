@@ -110,7 +110,6 @@ func TestForgedRepository(t *testing.T) {
 // TestForgedWorktree: what commands build in their cache, or in the private
 // directory of a session that still runs, is no repository of the workspace's.
 func TestForgedWorktree(t *testing.T) {
-	t.Parallel()
 	const forge = `mkdir -p $F/worktrees/x && echo WS/.git > $F/worktrees/x/gitdir && echo ../.. > $F/worktrees/x/commondir &&
 		ln -s HOME $F/objects && mkdir -p $F/refs $F/logs && echo "gitdir: $F/worktrees/x" > WS/.git`
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {

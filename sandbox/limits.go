@@ -13,6 +13,7 @@ type Limits struct {
 	EditBytes      int64         // largest file that is edited in memory
 	LinkHops       int           // links followed while resolving one path
 	Processes      int           // of a session's commands together, where the kernel counts them
+	LeftCommands   int           // of a session that have ended and left processes running
 
 	// Of commands that outlive the call which started them, for each session:
 	RunningCommands int           // that run at once
@@ -34,6 +35,7 @@ var DefaultLimits = Limits{
 	EditBytes:      64 << 20,               // text files end far below; two copies fit in memory
 	LinkHops:       40,                     // the kernel's own bound
 	Processes:      4096,                   // parallel builds have hundreds; the server, and others, need the rest
+	LeftCommands:   256,                    // the strays of a long day; each takes descriptors and a thread
 
 	RunningCommands: 64,               // more than anybody keeps an eye on
 	EndedCommands:   256,              // a day's work
@@ -55,6 +57,7 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.EditBytes, d.EditBytes)
 	set(&l.LinkHops, d.LinkHops)
 	set(&l.Processes, d.Processes)
+	set(&l.LeftCommands, d.LeftCommands)
 	set(&l.RunningCommands, d.RunningCommands)
 	set(&l.EndedCommands, d.EndedCommands)
 	set(&l.EndedBytes, d.EndedBytes)

@@ -70,29 +70,93 @@ func (f *FS) inRepository(rel string) bool {
 const maxConfig = 1 << 20
 
 // named reports whether rel is or lies in what repositories around it take from elsewhere in
-// the tree: what their settings name, and where links among the settings and hooks of the
-// workspace's lead.
+// the tree: what their settings and the user's own name, and where links among the settings
+// and hooks of the workspace's, or of what is around that, lead.
 func (f *FS) named(rel string) bool {
 	inside, _ := within(f, func(st *state) (bool, error) {
 		read := func(name string) string { return f.gitConfig(st, name) }
-		names := st.gitLinks()
+		names, user := st.gitLinks(), policy.ThisUser()
+		for i, name := range names {
+			names[i] = path.Join(filepath.ToSlash(f.real), name)
+		}
+		named, whole := user.Around(filepath.ToSlash(f.real), read)
 		for _, tree := range f.gitTrees(st, rel, read) {
-			for _, named := range tree.Named(read) {
-				name, below := policy.EnterTree(named.Path, filepath.ToSlash(f.real), filepath.EvalSymlinks)
-				at := path.Join(filepath.ToSlash(f.real), name)
-				if below && at != tree.Tree && at != tree.Dirs[0] && path.Clean(name) != "." {
-					names = append(names, name)
+			more, all := tree.Named(user, read)
+			if whole = whole && all; slices.Contains(f.way(st, tree.Dirs[0]), rel) {
+				return true, nil
+			}
+			for _, n := range more {
+				if at := path.Clean(n.Path); at != tree.Tree && at != tree.Dirs[0] { // not all of it
+					named = append(named, n)
 				}
 			}
 		}
+		for _, n := range named {
+			names = append(names, n.Path)
+		}
 		for _, name := range names {
-			if p, err := f.resolve(st, name, true); err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/")) {
+			if slices.Contains(f.way(st, name), rel) || f.leadsAround(st, name, rel) {
 				return true, nil
 			}
 		}
-		return false, nil
+		return !whole, nil // what is not known could be it
 	})
 	return inside
+}
+
+// leadsAround reports whether an absolute name leads to rel or to what that lies in.
+func (f *FS) leadsAround(st *state, name, rel string) bool {
+	name, below := f.enter(name)
+	if !below {
+		return false
+	}
+	p, err := f.resolve(st, name, true)
+	return err == nil && (rel == p.Rel || strings.HasPrefix(rel, p.Rel+"/"))
+}
+
+// way lists the links in the workspace by which an absolute name leads where it does.
+func (f *FS) way(st *state, name string) (links []string) {
+	for range policy.MaxHops {
+		rel, below := f.enter(name)
+		if !below {
+			break
+		}
+		link, to, rest := f.firstLink(st, rel)
+		if link == "" {
+			break
+		}
+		links = append(links, link)
+		if to = filepath.ToSlash(to); !filepath.IsAbs(to) {
+			to = path.Join(filepath.ToSlash(f.real), path.Dir(link)) + "/" + to
+		}
+		name = to + rest
+	}
+	return links
+}
+
+// firstLink finds the first link on the way to a name in the workspace, "" for none, and
+// where it leads.
+func (f *FS) firstLink(st *state, name string) (link, to, rest string) {
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		p, err := f.resolve(st, name[:i], false)
+		if err != nil {
+			break
+		}
+		if p.Type&fs.ModeSymlink != 0 {
+			if to, err := st.root.Readlink(p.Rel); err == nil {
+				return p.Rel, to, name[i:]
+			}
+		}
+	}
+	return "", "", ""
+}
+
+// enter is the name below the root by which a path of the machine comes into it.
+func (f *FS) enter(name string) (rel string, below bool) {
+	return policy.EnterTree(name, filepath.ToSlash(f.real), os.Readlink)
 }
 
 // gitTrees lists the repositories whose trees rel lies in.
@@ -101,32 +165,30 @@ func (f *FS) gitTrees(st *state, rel string, read func(name string) string) (tre
 	for i := range parts {
 		dir := path.Join(parts[:i]...)
 		tree := path.Join(filepath.ToSlash(f.real), dir)
-		git := path.Join(tree, ".git")
 		info, err := st.root.Lstat(path.Join(dir, ".git"))
-		switch {
-		case err != nil:
+		if err != nil {
 			if isGitDir(st, cmp.Or(dir, ".")) {
 				trees = append(trees, policy.GitTree{Dirs: []string{tree}})
 			}
-		case info.Mode().IsRegular():
-			if pointed, ok := policy.PointedTree(tree, read(git), read); ok {
-				trees = append(trees, pointed)
-			}
-		default:
-			trees = append(trees, policy.GitTree{Dirs: []string{git}, Tree: tree})
+		} else if found, ok := policy.TreeOf(tree, info, read); ok {
+			trees = append(trees, found)
 		}
 	}
 	return trees
 }
 
-// gitConfig reads settings of git's, "" for none. Those of a linked worktree lie elsewhere.
+// gitConfig reads settings of git's, "" for none. Those of a linked worktree lie elsewhere,
+// as may what links lead to.
 func (f *FS) gitConfig(st *state, name string) string {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return ""
+	}
 	var file *os.File
-	var err error
-	if rel, below := strings.CutPrefix(path.Clean(name), filepath.ToSlash(f.real)+"/"); below {
+	if rel, below := strings.CutPrefix(filepath.ToSlash(real), filepath.ToSlash(f.real)+"/"); below {
 		file, err = disk.OpenRegular(st.root, rel, os.O_RDONLY)
-	} else if info, missing := os.Stat(name); missing == nil && info.Mode().IsRegular() { // a device may do something when it is opened
-		file, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	} else if info, missing := os.Stat(real); missing == nil && info.Mode().IsRegular() { // a device may do something when it is opened
+		file, err = os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	} else {
 		return ""
 	}

@@ -128,3 +128,69 @@ func TestGuardedNames(t *testing.T) {
 		_ = f.Close()
 	}
 }
+
+// TestGuardedAround: what lies outside of the workspace and takes settings from it is guarded,
+// and the links by which it does.
+func TestGuardedAround(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string // what there is
+		links map[string]string
+		write string
+	}{
+		"the user's hooks":            {map[string]string{"home/.gitconfig": "[core]\nhooksPath = h"}, nil, "h/x"},
+		"the user's hooks, absolute":  {map[string]string{"home/.gitconfig": "[core]\nhooksPath = ~/../ws/h"}, nil, "h/x"},
+		"the user's settings":         {nil, map[string]string{"home/.gitconfig": "../ws/gc"}, "gc"},
+		"the way of these":            {map[string]string{"ws/d/gc": ""}, map[string]string{"home/.gitconfig": "../ws/l/gc", "ws/l": "d"}, "l"},
+		"the way of what is included": {map[string]string{"ws/d/gc": "", "ws/.git/config": "[include]\npath = ../l/gc"}, map[string]string{"ws/l": "d"}, "l"},
+		"the way of a .git file":      {map[string]string{"ws/d/g/config": "", "ws/.git": "gitdir: l/g"}, map[string]string{"ws/l": "d"}, "l"},
+		"a repository around":         {map[string]string{".git/config": "[core]\nhooksPath = ws/h"}, nil, "h/x"},
+		"its hooks":                   {map[string]string{".git/config": ""}, map[string]string{".git/hooks": "../ws/h"}, "h/x"},
+		"its hook":                    {map[string]string{".git/hooks/x": ""}, map[string]string{".git/hooks/p": "../../ws/s"}, "s"},
+		"a .git that leads out":       {map[string]string{"g/config": "[core]\nhooksPath = h"}, map[string]string{"ws/.git": "../g"}, "h/x"},
+	} {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sub := range []string{"home", "ws/h"} {
+			if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, text := range c.files {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for link, to := range c.links {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+				t.Skip(err)
+			}
+		}
+		for _, name := range []string{"GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "GIT_CONFIG_SYSTEM"} {
+			t.Setenv(name, "")
+		}
+		t.Setenv("HOME", filepath.Join(dir, "home"))
+		t.Setenv("USERPROFILE", filepath.Join(dir, "home"))
+		f, err := Open(filepath.Join(dir, "ws"), sandbox.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f.Guarded = range []bool{true, false} {
+			change := func(tx *Tx) error { return tx.Write(c.write, []byte("x"), nil) }
+			if _, link := c.links["ws/"+c.write]; link {
+				change = func(tx *Tx) error { return tx.Remove(c.write) }
+			}
+			if err := f.Transact(nil, change); errors.Is(err, sandbox.ErrGuarded) != f.Guarded || !f.Guarded && err != nil {
+				t.Errorf("%s, guarded %v: %v", name, f.Guarded, err)
+			}
+			if _, err := f.Write("beside", []byte("x")); err != nil {
+				t.Errorf("%s, guarded %v: %v", name, f.Guarded, err)
+			}
+		}
+		_ = f.Close()
+	}
+}

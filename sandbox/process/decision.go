@@ -31,9 +31,15 @@ type decision struct {
 
 // A NoRoomError: commands cannot be confined now for want of something that others
 // may give back. None runs without.
-type NoRoomError struct{ Err error }
+type NoRoomError struct {
+	Err     error
+	Command bool // one command, of a session that others may have
+}
 
 func (e *NoRoomError) Error() string {
+	if e.Command {
+		return "there is no room for another command: " + e.Err.Error()
+	}
 	return "there is no room to confine the commands of another session: " + e.Err.Error()
 }
 func (*NoRoomError) Code() fault.Code { return fault.Unavailable }
@@ -42,13 +48,16 @@ func (e *NoRoomError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *NoRoomError) Hint() string {
+	if e.Command {
+		return "Try again when other commands have ended, and what they left running, or ask the user to give the server more descriptors (ulimit -n)."
+	}
 	return "Try again when other sessions have ended, or ask the user to give the server more (ulimit -n, ulimit -u, user.max_user_namespaces, memory), or to start it with --sandbox landlock, which needs no namespaces."
 }
 
 // noRoom makes it plain when a session's cage cannot be made although others were.
 func noRoom(err error) error {
 	if wanting(err) || errors.Is(err, syscall.ENOSPC) {
-		return &NoRoomError{err}
+		return &NoRoomError{Err: err}
 	}
 	return err
 }
@@ -157,7 +166,7 @@ func (c *confinement) decide(d *decision) error {
 	}
 	dir.Remove()
 	if wanting(failed) {
-		return &NoRoomError{failed}
+		return &NoRoomError{Err: failed}
 	}
 	return failed
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -47,7 +48,7 @@ func (s *session) open(c *Commands, read, write []string) (*cage, error) {
 		delete(s.wider, key)
 	}
 	if s.wider[key] == nil {
-		if err := proc.DescriptorRoom(c.null); err != nil {
+		if err := sessionRoom(c.null); err != nil {
 			return nil, noRoom(err)
 		}
 		cage, err := c.confinement.cage(cageFor{session: s.dir, read: read, write: write})
@@ -115,6 +116,10 @@ func (s *session) make(c *Commands) error {
 	return s.confine(c, cage, begun)
 }
 
+// sessionRoom leaves descriptors for connections, and for the commands of the sessions
+// that are there, when another session asks for its own.
+func sessionRoom(open *os.File) error { return proc.DescriptorRoom(open, 128, 4) }
+
 // newSession makes the directory of a session. The first one has a cage already.
 func (c *Commands) newSession() (*private.Dir, *cage, error) {
 	confined := c.confinement.confined()
@@ -122,7 +127,7 @@ func (c *Commands) newSession() (*private.Dir, *cage, error) {
 		return dir, cage, nil
 	}
 	if confined {
-		if err := proc.DescriptorRoom(c.null); err != nil {
+		if err := sessionRoom(c.null); err != nil {
 			return nil, nil, noRoom(err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -128,7 +127,7 @@ func (s *Shell) open(ctx context.Context, c *Command) (*job, error) {
 	if cause != nil {
 		err = cause
 	}
-	return nil, err
+	return nil, noCommandRoom(err)
 }
 
 // until is a context that ends with ctx, or with [ErrEnding] when the session does.
@@ -174,6 +173,9 @@ func (s *Shell) launch(ctx context.Context, j *job, c *Command) error {
 	proc.Adopt()
 	cage, err := s.session.open(s.c, c.Read, c.Write)
 	if err != nil {
+		return err
+	}
+	if err := commandRoom(s.c.null); err != nil {
 		return err
 	}
 	l := launch{tree.Launch{Argv: append([]string{c.Name}, c.Args...), Env: s.envFor(c, cage != nil || s.c.cfg.inside != nil), Dir: c.Dir,
@@ -351,12 +353,10 @@ func (s *Shell) settle(j *job, res *Result) {
 	res.Refused = append(s.reasons(j, res), j.refused(res.Stdout, res.Stderr)...) // whatever the exit code: a pipe or "|| true" hides it
 	res.Duration = time.Since(j.began)
 	over := j.over()
-	s.mu.Lock()
-	delete(s.running, j)
-	if !over {
-		s.left = append(s.left, j)
+	if !s.leave(j, over) {
+		j.tree.Kill()
+		res.Refused = append(res.Refused, tooManyLeft)
 	}
-	s.mu.Unlock()
 	switch t, ok := j.tree.(tree.Confined); {
 	case over:
 		j.tree.Release()
@@ -369,19 +369,6 @@ func (s *Shell) settle(j *job, res *Result) {
 	default:
 		s.prune() // its survivors may have ended since over was asked
 	}
-}
-
-// prune lets go of commands whose survivors have ended.
-func (s *Shell) prune() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left = slices.DeleteFunc(s.left, func(j *job) bool {
-		if !j.over() {
-			return false
-		}
-		j.tree.Release()
-		return true
-	})
 }
 
 // Terminate ends what runs now and refuses what comes later; see [Commands.Terminate].

@@ -81,7 +81,7 @@ func probeNames() []string {
 	for name := range probeTable {
 		if !slices.Contains([]string{"attack", "inherited", "random", "bindfirst", "steer", "disconnect", "dial", "dial-link", "pidfd-own", "terminals", "connects", "hang", "loopback", "watchers", "subvolume", "late", "late-queue",
 			"ask", "write-long", "fill", "patient", "pending", "full", "usurp", "both", "by-name", "reach", "names", "datagrams", "options", "crowd",
-			"udp-echo", "udp-ask", "udp-greet", "udp-out", "udp-pieces", "udp-wait", "pairs", "dgram-echo", "dgram-ask", "dgram-permitted", "dgram-attack", "dgram-places", "signal-connect", "signal-receive"}, name) { // they have tests of their own
+			"udp-echo", "udp-ask", "udp-greet", "udp-out", "udp-pieces", "udp-wait", "pairs", "dgram-echo", "dgram-ask", "dgram-permitted", "dgram-attack", "dgram-places", "signal-connect", "signal-receive", "hold-sockets", "meet"}, name) { // they have tests of their own
 			names = append(names, name)
 		}
 	}

@@ -2,18 +2,16 @@ package proc
 
 import (
 	"fmt"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// spareDescriptors are left for connections, and for the commands of the sessions
-// that are there, when another session asks for its own.
-const spareDescriptors = 128
-
-// DescriptorRoom returns an error when hardly a descriptor is free. The system
-// hands out the lowest one first, so the next one tells how many are in use.
-func DescriptorRoom(open *os.File) error {
+// DescriptorRoom returns an error when so few descriptors are free, or that part of all
+// where it is less. The system hands out the lowest one first, so the next one tells how
+// many are in use.
+func DescriptorRoom(open *os.File, spare, part uint64) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return nil
@@ -23,8 +21,15 @@ func DescriptorRoom(open *os.File) error {
 		return err
 	}
 	unix.Close(next)
-	if uint64(next)+min(spareDescriptors, limit.Cur/4) < limit.Cur {
+	if uint64(next)+min(spare, limit.Cur/part) < limit.Cur {
 		return nil
 	}
 	return fmt.Errorf("%d of the server's %d descriptors are in use: %w", next, limit.Cur, unix.EMFILE)
+}
+
+// DescriptorShare is how many descriptors this program may have, divided by parts.
+func DescriptorShare(parts int) int {
+	limit := unix.Rlimit{Cur: math.MaxInt32}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return int(min(limit.Cur, math.MaxInt32)) / parts
 }

@@ -18,13 +18,52 @@ type keptSockets struct {
 	byIno map[uint64]keptSocket
 }
 
+// everyKept counts the sockets kept for each domain: all are descriptors of this process.
+var everyKept = struct {
+	mu  sync.Mutex
+	of  map[*keptSockets]int
+	sum int
+}{of: map[*keptSockets]int{}}
+
+// count counts sockets more, or less.
+func (k *keptSockets) count(more int) {
+	e := &everyKept
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sum += more
+	if e.of[k] += more; e.of[k] == 0 {
+		delete(e.of, k)
+	}
+}
+
+// tooManyKept returns the domain with the most sockets when all have too many together,
+// else nil.
+func tooManyKept() (fullest *keptSockets) {
+	limit := unix.Rlimit{Cur: maxEveryKept}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	e := &everyKept
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sum <= int(min(limit.Cur/4, maxEveryKept)) {
+		return nil
+	}
+	for k, n := range e.of {
+		if n > e.of[fullest] {
+			fullest = k
+		}
+	}
+	return fullest
+}
+
 type keptSocket struct {
 	fd       int // ours
 	tid, num int // the command's
 }
 
-// maxKept bounds the sockets kept for one domain.
-const maxKept = 256
+const (
+	maxKept      = 256  // sockets that are kept for one domain
+	maxEveryKept = 4096 // and for all, if they may take that many descriptors
+)
 
 // addFD is struct seccomp_notif_addfd.
 type addFD struct {
@@ -51,13 +90,23 @@ func (k *keptSockets) make(q *Question, domain, kind, proto int) Answer {
 	if k.full() {
 		k.sweep()
 	}
+	k.add(st.Ino, keptSocket{fd: sock, tid: int(q.tid), num: int(a.val)})
+	for many := tooManyKept(); many != nil; many = tooManyKept() {
+		if !many.sweep() {
+			many.close() // its commands can make others
+		}
+	}
+	return a
+}
+
+func (k *keptSockets) add(ino uint64, s keptSocket) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byIno == nil {
 		k.byIno = map[uint64]keptSocket{}
 	}
-	k.byIno[st.Ino] = keptSocket{fd: sock, tid: int(q.tid), num: int(a.val)}
-	return a
+	k.byIno[ino] = s
+	k.count(1)
 }
 
 func (k *keptSockets) full() bool {
@@ -96,9 +145,14 @@ func (k *keptSockets) find(q *Question, fd int) (sock int, release func(bool), e
 func (k *keptSockets) drop(ino uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.remove(ino)
+}
+
+func (k *keptSockets) remove(ino uint64) {
 	if s, ok := k.byIno[ino]; ok {
 		unix.Close(s.fd)
 		delete(k.byIno, ino)
+		k.count(-1)
 	}
 }
 
@@ -110,8 +164,7 @@ func (k *keptSockets) sweep() bool {
 	before := len(k.byIno)
 	for ino, s := range k.byIno {
 		if now, e := kernel.SocketInode(fmt.Sprintf("/proc/%d/fd/%d", s.tid, s.num)); e != 0 || now != ino {
-			unix.Close(s.fd)
-			delete(k.byIno, ino)
+			k.remove(ino)
 		}
 	}
 	if len(k.byIno) >= maxKept {
@@ -121,9 +174,8 @@ func (k *keptSockets) sweep() bool {
 }
 
 func (k *keptSockets) closeAll() {
-	for ino, s := range k.byIno {
-		unix.Close(s.fd)
-		delete(k.byIno, ino)
+	for ino := range k.byIno {
+		k.remove(ino)
 	}
 }
 

@@ -136,7 +136,7 @@ func (c *Cell) follow(killed bool) {
 			break
 		}
 		if int(n.pid) == c.program && c.takeEnd(syscall.WaitStatus(n.status)) {
-			c.isolator.locks.mend()
+			c.isolator.mend()
 			close(c.leader)
 		}
 	}
@@ -146,7 +146,7 @@ func (c *Cell) follow(killed bool) {
 	if killed {
 		c.isolator.sweep()
 	}
-	c.isolator.locks.mend()
+	c.isolator.mend()
 	c.notes.Close()
 	if !c.over {
 		close(c.leader)

@@ -22,6 +22,11 @@ type CellRun struct {
 func (i *Isolator) writeProgram(r *CellRun, p Program) (first *kernel.Call) {
 	r.Exec = r.Add(unix.SYS_EXECVE, r.text(p.Path), r.texts(p.Argv), r.texts(p.Env))
 	steps := append(i.bound(r, p.Bounds), i.leader(r, p.Dir)...)
+	for at, file := range p.Files {
+		if isNull(int(file)) {
+			steps = append(steps, r.null(at)...)
+		}
+	}
 	if p.Terminal {
 		i.Keeper.enter.Nr = unix.SYS_SETSID // only who leads a session takes a terminal
 		steps = append(steps, r.must(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0))
@@ -30,6 +35,21 @@ func (i *Isolator) writeProgram(r *CellRun, p Program) (first *kernel.Call) {
 	chain(steps...)
 	return steps[0]
 }
+
+// isNull reports whether a descriptor is of the null device.
+func isNull(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)
+}
+
+// null opens the session's own null device at a descriptor below which all are open. By
+// one that the server has opened its mode could be changed, which is the machine's.
+func (r *CellRun) null(at int) []*kernel.Call {
+	return []*kernel.Call{r.must(unix.SYS_CLOSE, uintptr(at)),
+		r.must(unix.SYS_OPENAT, atWorkingDir, r.text("/dev/null"), unix.O_RDWR)}
+}
+
+const atWorkingDir = ^uintptr(99) // AT_FDCWD, -100
 
 // bound writes how the program's process is put under bounds, which what watches
 // over it in the session is not.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,32 +40,50 @@ const gitHead = "HEAD"
 // maxHead is how much of a HEAD git reads to tell what it is.
 const maxHead = 255
 
-// keep begins to look after git directories, which lie below the root.
-func (h *gitHeads) keep(dirs []string) {
+// keep begins to look after git directories, which lie below the root. Links that were made
+// before a time are the user's.
+func (h *gitHeads) keep(dirs []string, since unix.Timespec) error {
 	h.last = map[string]string{}
 	for _, dir := range dirs {
 		if rel, err := filepath.Rel(h.root.Name(), dir); err == nil && filepath.IsLocal(rel) {
 			h.last[rel] = ""
 		}
 	}
-	h.links.open(h.root)
+	h.links.open(h.root, since)
+	until := time.Now().Add(beginTime)
 	for dir := range h.last {
-		h.links.drop(dir, true)
+		if !h.links.drop(dir, true, until) {
+			h.last = nil // it is left as it is
+			return &GuardError{dir + " holds so many directories that looking for links in it takes too long; remove what is not git's, or end other sessions"}
+		}
 	}
-	h.mend()
+	for dir := range h.last {
+		h.last[dir] = h.mendOne(dir, "")
+	}
+	return nil
 }
 
-// mend puts back what git needs to see that a directory is a repository.
-func (h *gitHeads) mend() {
+const (
+	mendTime  = 20 * time.Second // how long links are looked for while commands may run
+	beginTime = time.Minute
+	endTime   = 10 * time.Minute // when none runs
+)
+
+// mend puts back what git needs to see that a directory is a repository, and removes links.
+// It reports whether it came to the end within a limit.
+func (h *gitHeads) mend(limit time.Duration) (whole bool) {
 	if h == nil {
-		return
+		return true
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	until := time.Now().Add(limit)
+	whole = true
 	for dir, last := range h.last {
-		h.links.drop(dir, false)
+		whole = h.links.drop(dir, false, until) && whole
 		h.last[dir] = h.mendOne(dir, last)
 	}
+	return whole
 }
 
 // mendOne puts back the HEAD of a repository, and returns the last that git accepts. Only

@@ -3,8 +3,10 @@
 package namespaces
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +29,9 @@ func TestHeadsAreMended(t *testing.T) {
 	h := &gitHeads{root: root}
 	good := "ref: refs/heads/main\n"
 	filetest.Must(t, os.WriteFile(head, []byte(good), 0o644))
-	h.keep([]string{git, "/elsewhere"})
+	if err := h.keep([]string{git, "/elsewhere"}, unix.Timespec{}); err != nil {
+		t.Fatal(err)
+	}
 	for name, spoil := range map[string]func() error{
 		"removed":    func() error { return os.Remove(head) },
 		"emptied":    func() error { return os.Truncate(head, 0) },
@@ -51,7 +55,7 @@ func TestHeadsAreMended(t *testing.T) {
 			filetest.Must(t, os.Remove(head))
 			filetest.Must(t, os.Rename(head+".x", head))
 		}
-		h.mend()
+		h.mend(mendTime)
 		if text, err := os.ReadFile(head); string(text) != good {
 			t.Errorf("%s: %q %v", name, text, err)
 		}
@@ -63,13 +67,13 @@ func TestHeadsAreMended(t *testing.T) {
 	}
 	for _, other := range []string{"ref:\trefs/heads/topic", "0123456789abcdef0123456789abcdef01234567\n"} {
 		filetest.Must(t, os.WriteFile(head, []byte(other), 0o644))
-		h.mend()
+		h.mend(mendTime)
 		if text, _ := os.ReadFile(head); string(text) != other {
 			t.Errorf("%q became %q", other, text)
 		}
 	}
 	filetest.Must(t, replaceByLink(head, "refs/heads/old")) // as git wrote it once
-	h.mend()
+	h.mend(mendTime)
 	if to, _ := os.Readlink(head); to != "refs/heads/old" {
 		t.Errorf("a link to a branch became %q", to)
 	}
@@ -80,4 +84,39 @@ func replaceByLink(path, to string) error {
 		return err
 	}
 	return os.Symlink(to, path)
+}
+
+// TestLinksInManyDirectories: no link is missed among more directories than are held, in
+// which others lie.
+func TestLinksInManyDirectories(t *testing.T) {
+	dir := t.TempDir()
+	logs := filepath.Join(dir, ".git/logs")
+	long := strings.Repeat("x", 200)
+	const wide = 3 * maxNames / 200
+	var links []string
+	for i := range wide {
+		at := filepath.Join(logs, fmt.Sprint(i, long), "a/b")
+		filetest.Must(t, os.MkdirAll(at, 0o755))
+		links = append(links, filepath.Join(at, "l"))
+	}
+	links = append(links, filepath.Join(logs, "l"), filepath.Join(logs, "0"+long, "l"))
+	root, err := os.OpenRoot(dir)
+	filetest.Must(t, err)
+	defer root.Close()
+	h := &gitHeads{root: root}
+	filetest.Must(t, h.keep([]string{filepath.Join(dir, ".git")}, unix.Timespec{}))
+	for _, link := range links {
+		filetest.Must(t, os.Symlink("../elsewhere", link))
+	}
+	if !h.mend(mendTime) {
+		t.Error("it did not come to the end")
+	}
+	for _, link := range links {
+		if _, err := os.Lstat(link); err == nil {
+			t.Errorf("%s is left", link)
+		}
+	}
+	if h.mend(0) {
+		t.Error("it came to the end in no time")
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +26,8 @@ type gitLocks struct {
 	host os.FileInfo            // the host's directory, which is covered, too; nil for none
 	pins []*os.File             // all of these, so that no other file gets the number of one
 
+	since unix.Timespec // when it began, or the first that it began beside
+
 	heads *gitHeads
 }
 
@@ -34,7 +38,7 @@ func holdLocks(workspace string) (*gitLocks, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &gitLocks{root: root, heads: &gitHeads{root: root}}
+	l := &gitLocks{root: root, since: beginGuard(root.Name()), heads: &gitHeads{root: root}}
 	l.host, _ = root.Lstat(hostDir)
 	l.pin(hostDir)
 	if info, err := root.Stat(".git"); err != nil || !info.IsDir() {
@@ -65,7 +69,11 @@ func (l *gitLocks) hold(name string) bool {
 	} else {
 		return false
 	}
+	alone := false
 	if err == nil {
+		if alone = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil; alone {
+			_ = file.Chmod(0o444) // its time tells others since when
+		}
 		err = unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	}
 	if err != nil || !l.is(name, file) { // whoever was last has removed it
@@ -73,8 +81,44 @@ func (l *gitLocks) hold(name string) bool {
 		return false
 	}
 	l.held = append(l.held, file)
+	var stat unix.Stat_t
+	if !alone && unix.Fstat(int(file.Fd()), &stat) == nil && before(stat.Ctim, l.since) {
+		l.since = stat.Ctim
+	}
 	return true
 }
+
+// guards are the workspaces with sessions in this process: when the first of them began, for
+// workspaces without a lock of their own.
+var guards = struct {
+	sync.Mutex
+	began map[string]unix.Timespec
+	open  map[string]int
+}{began: map[string]unix.Timespec{}, open: map[string]int{}}
+
+// beginGuard takes down that a session begins, and returns since when there are any.
+func beginGuard(workspace string) unix.Timespec {
+	guards.Lock()
+	defer guards.Unlock()
+	if guards.open[workspace]++; guards.open[workspace] == 1 {
+		var now unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) // as files have it
+		guards.began[workspace] = now
+	}
+	return guards.began[workspace]
+}
+
+func endGuard(workspace string) {
+	guards.Lock()
+	defer guards.Unlock()
+	if guards.open[workspace]--; guards.open[workspace] == 0 {
+		delete(guards.open, workspace)
+		delete(guards.began, workspace)
+	}
+}
+
+// before reports whether a time is earlier than another.
+func before(a, b unix.Timespec) bool { return a.Sec < b.Sec || a.Sec == b.Sec && a.Nsec < b.Nsec }
 
 // is reports whether a file still has its name.
 func (l *gitLocks) is(name string, file *os.File) bool {
@@ -99,7 +143,7 @@ func (l *gitLocks) pin(name string) {
 }
 
 func (l *gitLocks) look() map[string]os.FileInfo {
-	names := append([]string{"", gitOwnTree}, gitDirs...)
+	names := slices.Concat([]string{"", gitOwnTree}, gitDirs, gitRemotes)
 	for name := range gitFiles {
 		names = append(names, name)
 	}
@@ -133,11 +177,10 @@ func another(was, now os.FileInfo) bool {
 	return (was == nil) != (now == nil) || was != nil && !os.SameFile(was, now)
 }
 
-// mend puts back what commands have taken from repositories.
-func (l *gitLocks) mend() {
-	if l != nil {
-		l.heads.mend()
-	}
+// mend puts back what commands have taken from repositories, and removes links. It reports
+// whether it came to the end within a limit.
+func (l *gitLocks) mend(limit time.Duration) (whole bool) {
+	return l == nil || l.heads.mend(limit)
 }
 
 // release removes the locks that no other session holds.
@@ -145,8 +188,9 @@ func (l *gitLocks) release() {
 	if l == nil {
 		return
 	}
-	l.mend()
+	l.mend(endTime) // no command is left
 	l.heads.links.close()
+	endGuard(l.root.Name())
 	for _, file := range l.held {
 		name := filepath.Join(".git", filepath.Base(file.Name()))
 		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && l.is(name, file) {

@@ -3,6 +3,7 @@
 package namespaces
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,8 +22,9 @@ import (
 // locks are made by [holdLocks]; without them git replaces its settings by other
 // files, and with the old file goes what covers it.
 var (
-	gitSettings = []string{"gitdir", "branches", "description", "remotes", "config.lock", "config.worktree.lock"}
+	gitSettings = []string{"gitdir", "description", "config.lock", "config.worktree.lock"}
 	gitDirs     = []string{"hooks", "info", "modules"}
+	gitRemotes  = []string{"remotes", "branches"} // where git pushes to what no other settings name
 	gitFiles    = map[string]string{"config": "", "config.worktree": "", "commondir": ".\n"}
 	gitOwnTree  = "worktrees"
 
@@ -39,19 +41,50 @@ type gitGuard struct {
 	top  string
 	held map[string]bool // the directories that are mount points of its own, which cannot be moved
 
+	twins map[policy.FileID]bool // what was made read only and has other names
+
+	user  policy.GitUser
 	trees *[]policy.GitTree // the repositories as they are used, the outer ones first
+}
+
+// An Around is what decides what git runs in a workspace and is found outside of it. Not
+// every path is text.
+type Around struct {
+	Path        []byte
+	Hooks, Make bool
 }
 
 // guardGit makes the settings and hooks of the repositories in a directory read
 // only, and what those name there. It returns where the repositories
 // are, the outer ones first. A mount point cannot be moved away; that is why each git
 // directory is one too.
-func guardGit(top string) (repositories []string, err error) {
-	g := gitGuard{top: top, held: map[string]bool{}, trees: new([]policy.GitTree)}
-	if repositories, err = g.guardAll(); err == nil {
-		err = g.guardNamed()
+func guardGit(in Isolation) (repositories []string, err error) {
+	g := gitGuard{top: in.Workspace, held: map[string]bool{}, twins: map[policy.FileID]bool{}, user: in.User, trees: new([]policy.GitTree)}
+	if repositories, err = g.guardAll(); err != nil {
+		return nil, err
 	}
-	return repositories, err
+	for _, a := range in.Around {
+		if err := g.guardName(policy.GitName{Path: string(a.Path), Hooks: a.Hooks, Make: a.Make}, policy.GitTree{}, true); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.guardNamed(); err != nil {
+		return nil, err
+	}
+	return repositories, g.guardTwins()
+}
+
+// lookAround finds what lies outside of the workspace, where the machine can be seen.
+func (in *Isolation) lookAround() error {
+	in.User = policy.ThisUser()
+	names, whole := in.User.Around(in.Workspace, readSettings)
+	if !whole {
+		return &GuardError{errTooManySettings.Error()}
+	}
+	for _, name := range names {
+		in.Around = append(in.Around, Around{[]byte(name.Path), name.Hooks, name.Make})
+	}
+	return nil
 }
 
 // guardAll finds the repositories and guards each.
@@ -83,7 +116,7 @@ func (g gitGuard) guardAll() (repositories []string, err error) {
 				g.use(tree, dir)
 			}
 			if named {
-				continue // what only looks like one may hold others
+				entries = slices.DeleteFunc(entries, ofGit) // what is not git's may hold others
 			}
 			for _, entry := range entries {
 				path := filepath.Join(dir, entry.Name())
@@ -100,6 +133,11 @@ func (g gitGuard) guardAll() (repositories []string, err error) {
 		level = deeper
 	}
 	return repositories, nil
+}
+
+// ofGit reports whether something in a .git is git's own, and no repository.
+func ofGit(entry fs.DirEntry) bool {
+	return slices.Contains(slices.Concat(gitData, gitDirs, gitStores, []string{gitOwnTree, "logs", "rr-cache"}), entry.Name())
 }
 
 // lookInto lists a directory in which names mean something, too.
@@ -154,9 +192,7 @@ func (g gitGuard) guardPointer(git string, entry fs.DirEntry) error {
 	}
 	if entry.Type()&fs.ModeSymlink != 0 {
 		to, err := g.hold(name)
-		if to != "" {
-			g.use(filepath.Dir(git), to)
-		}
+		g.useTree(policy.TreeAt(cmp.Or(to, git), filepath.Dir(git), g.read)) // it may lead out
 		return unlessMissing(err)
 	}
 	if !entry.Type().IsRegular() {
@@ -178,8 +214,8 @@ func (g gitGuard) guardRepository(git string) error {
 	if err := g.keep(git); err != nil {
 		return err
 	}
-	names := append(slices.Clone(gitSettings), gitDirs...)
-	for _, name := range append(slices.Clone(gitDirs), gitOwnTree) {
+	names := slices.Concat(gitSettings, gitDirs, gitRemotes)
+	for _, name := range slices.Concat(gitDirs, gitRemotes, []string{gitOwnTree}) {
 		_ = os.Mkdir(filepath.Join(git, name), 0o777) // as git does; the umask counts
 	}
 	for name, text := range gitFiles {

@@ -20,7 +20,7 @@ func TestTooManyToGuard(t *testing.T) {
 	was := maxGuardWalk
 	t.Cleanup(func() { maxGuardWalk = was })
 	maxGuardWalk = 1
-	if _, err := guardGit(dir); err == nil || !strings.Contains(err.Error(), "too many to guard") {
+	if _, err := guardGit(Isolation{Workspace: dir}); err == nil || !strings.Contains(err.Error(), "too many to guard") {
 		t.Errorf("%v", err)
 	}
 }

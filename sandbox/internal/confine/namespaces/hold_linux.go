@@ -17,9 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHops is how many links in one name are followed, as the kernel does.
-const maxHops = 40
-
 // hold keeps commands from moving away what leads to a name below top, which another thing
 // could be put in the place of: the directories on the way and the links. It returns where
 // the name leads, "" for outside of top or to nothing.
@@ -30,8 +27,16 @@ func (g gitGuard) hold(name string) (path string, err error) {
 		part := rest[0]
 		rest = rest[1:]
 		next := filepath.Join(at, part)
-		if !policy.Below(next, []string{top}) {
-			return "", nil
+		if !policy.Below(next, []string{top}) { // it may come in again
+			if hops++; hops > policy.MaxHops {
+				return "", nil
+			}
+			name, below := g.enter(strings.Join(append([]string{next}, rest...), "/"))
+			if !below {
+				return "", nil
+			}
+			rest, at = strings.Split(name, "/"), top
+			continue
 		}
 		info, err := os.Lstat(next)
 		switch {
@@ -45,7 +50,7 @@ func (g gitGuard) hold(name string) (path string, err error) {
 		case err != nil:
 			return "", err
 		case info.Mode()&fs.ModeSymlink != 0:
-			if hops++; hops > maxHops {
+			if hops++; hops > policy.MaxHops {
 				return "", nil // it leads nowhere
 			}
 			to, err := os.Readlink(next)
@@ -56,11 +61,7 @@ func (g gitGuard) hold(name string) (path string, err error) {
 				return "", fmt.Errorf("the symbolic link %s cannot be guarded here: %w", next, err)
 			}
 			if filepath.IsAbs(to) {
-				name, below := g.enter(to)
-				if !below {
-					return "", nil
-				}
-				at, to = top, name
+				at = "/"
 			}
 			rest = append(strings.Split(to, "/"), rest...)
 			continue
@@ -127,13 +128,44 @@ func (g gitGuard) guardSetting(name string) error {
 		}
 		program, err := g.hold(rel)
 		if err == nil && program != "" {
+			g.noteTwins(program)
 			err = readOnly(program)
 		}
 		if err := g.unlessNew(name, err); err != nil {
 			return err
 		}
 	}
+	g.noteTwins(path)
 	return readOnly(path)
+}
+
+// noteTwins takes down the files that have other names, by which they could be written.
+func (g gitGuard) noteTwins(path string) {
+	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		var stat unix.Stat_t
+		switch {
+		case err != nil:
+		case entry.IsDir() && entry.Name() == gitObjects: // a clone on the same disk shares them
+			return fs.SkipDir
+		case entry.Type().IsRegular() && unix.Lstat(path, &stat) == nil && stat.Nlink > 1:
+			g.twins[policy.IdOf(&stat)] = true
+		}
+		return nil
+	})
+}
+
+// guardTwins makes their other names in the workspace read only.
+func (g gitGuard) guardTwins() error {
+	if len(g.twins) == 0 {
+		return nil
+	}
+	return filepath.WalkDir(g.top, func(path string, entry fs.DirEntry, err error) error {
+		var stat unix.Stat_t
+		if err == nil && entry.Type().IsRegular() && unix.Lstat(path, &stat) == nil && g.twins[policy.IdOf(&stat)] {
+			return readOnly(path)
+		}
+		return nil // what cannot be listed is read only
+	})
 }
 
 // unlessNew is err, but for a missingError outside of the workspace's own .git: commands
@@ -158,28 +190,49 @@ func (g gitGuard) useTree(tree policy.GitTree) {
 // anything in it, others only what is in their own tree: commands can make such ones.
 func (g gitGuard) guardNamed() error {
 	for _, tree := range *g.trees {
-		own, git := tree.Tree == g.top, tree.Dirs[0]
-		within := []string{git, cmp.Or(tree.Tree, git)}
-		for _, named := range tree.Named(g.read) {
-			name, below := g.enter(named.Path)
-			clean := filepath.Join(g.top, name)
-			if !below || !own && !policy.Below(clean, within) || slices.Contains([]string{g.top, git, tree.Tree}, clean) {
-				continue
-			}
-			if named.Hooks && policy.Below(clean, []string{git}) {
-				_ = os.MkdirAll(clean, 0o777) // where no hooks are git looks only when somebody pushes
-			}
-			if err := g.guardSetting(name); err != nil && (own || policy.Scarce(err)) {
-				return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
+		own := tree.Tree == g.top
+		names, whole := tree.Named(g.user, g.read)
+		if own && !whole {
+			return errTooManySettings
+		}
+		for _, named := range names {
+			if err := g.guardName(named, tree, own); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
+// errTooManySettings: what was not looked at could name anything.
+var errTooManySettings = errors.New("settings of git include too many files to guard what they name; include fewer")
+
+// guardName guards what settings name that are used in a tree, the workspace's own or another.
+func (g gitGuard) guardName(named policy.GitName, tree policy.GitTree, own bool) error {
+	git := append(slices.Clone(tree.Dirs), g.top)[0]
+	name, below := g.enter(named.Path)
+	clean := filepath.Join(g.top, name)
+	if !below || !own && !policy.Below(clean, []string{git, cmp.Or(tree.Tree, git)}) || slices.Contains([]string{g.top, git, tree.Tree}, clean) {
+		return nil
+	}
+	if named.Hooks && git != g.top && policy.Below(clean, []string{git}) {
+		_ = os.MkdirAll(clean, 0o777) // where no hooks are git looks only when somebody pushes
+	}
+	if named.Make {
+		_ = os.MkdirAll(filepath.Dir(clean), 0o777)
+		if f, err := os.OpenFile(clean, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
+			f.Close()
+		}
+	}
+	if err := g.guardSetting(name); err != nil && (own || policy.Scarce(err)) {
+		return fmt.Errorf("%s, which git reads, cannot be guarded: %w", name, err)
+	}
+	return nil
+}
+
 // enter returns the name below the top by which a path of the machine comes into it.
 func (g gitGuard) enter(path string) (name string, below bool) {
-	return policy.EnterTree(path, g.top, realPath)
+	return policy.EnterTree(path, g.top, readOldLink)
 }
 
 // openOld opens a path as the machine has it.
@@ -201,15 +254,16 @@ func openOld(path string, flags uint64) (fd int, err error) {
 // maxTries is how often a path with ".." is followed while directories are renamed.
 const maxTries = 100
 
-// realPath resolves the links of a path as the machine has it.
-func realPath(path string) (string, error) {
-	fd, err := openOld(path, unix.O_PATH)
+// readOldLink returns where a link of the machine's leads.
+func readOldLink(path string) (string, error) {
+	fd, err := openOld(path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return "", err
 	}
 	defer unix.Close(fd)
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return cmp.Or(strings.TrimPrefix(real, oldRoot), "/"), err
+	text := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", text)
+	return string(text[:max(n, 0)]), err
 }
 
 // maxSettings is how much of a file of settings is looked at.
@@ -219,13 +273,24 @@ const maxSettings = 1 << 20
 // a command left where settings name a file, and of devices, which may do something when
 // they are opened.
 func (g gitGuard) read(path string) string {
-	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil { // commands do not see it
-		at, err = openOld(path, unix.O_PATH)
-	}
+	at, err := openOld(path, unix.O_PATH)
 	if err != nil {
 		return ""
 	}
+	return readRegular(at)
+}
+
+// readSettings is the same, in the process that starts others.
+func readSettings(path string) string {
+	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	return readRegular(at)
+}
+
+// readRegular returns the content of a file that was found, and lets go of it.
+func readRegular(at int) string {
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {

@@ -42,6 +42,9 @@ type Isolation struct {
 
 	Gateway bool   // whether there is a Gate; set by New
 	Names   string // what /etc/resolv.conf says then, "" for what it is; set by New
+
+	User   policy.GitUser // whose git the guard is for; set by New, as is Around
+	Around []Around
 }
 
 // Lacks are parts of the kernel to do without, so that a test can see what happens.
@@ -102,7 +105,10 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 	i := &Isolator{policy: in.Policy, kernel: has, Procs: -1, terminals: -1, files: fileLimit()}
 	i.status = sync.OnceValue(i.selfTest)
 	if in.Guard {
-		var err error
+		err := in.lookAround()
+		if err != nil {
+			return nil, err
+		}
 		if i.locks, err = holdLocks(in.Workspace); err != nil {
 			return nil, err
 		}
@@ -123,8 +129,16 @@ func NewWith(in Isolation, has kernel.Features) (*Isolator, error) {
 // Fallen reports whether the guard of the workspace's repository does not cover it
 // any more, or the first process of the namespaces has ended: nothing runs in them then.
 func (i *Isolator) Fallen() bool {
-	i.locks.mend()
-	return i.locks.fallen() || i.Keeper.ended()
+	return !i.locks.mend(mendTime) || i.locks.fallen() || i.Keeper.ended()
+}
+
+// mend puts back what a command has taken from repositories, and removes its links. Where
+// others of the session make work faster than it is done, they are ended.
+func (i *Isolator) mend() {
+	if !i.locks.mend(mendTime) {
+		_ = i.Keeper.signal(-1, unix.SIGKILL)
+		i.locks.mend(endTime)
+	}
 }
 
 // furnish makes the namespaces and all that they hold.
@@ -146,7 +160,9 @@ func (i *Isolator) furnish(in Isolation, sockets <-chan [][]byte) (err error) {
 		}
 	}
 	if i.locks != nil {
-		i.locks.heads.keep(repositories)
+		if err := i.locks.heads.keep(repositories, i.locks.since); err != nil {
+			return err
+		}
 	}
 	if in.Gateway {
 		if i.Way, err = gateway.Open(in.Gate, made); err != nil {

@@ -108,7 +108,9 @@ func (s *stage) fill(in Isolation, sockets <-chan [][]byte) (made []int, reposit
 	line, made, err := readPassed(s.result)
 	if list, ok := strings.CutPrefix(line, stageDone); ok {
 		var paths [][]byte // not every path is text
-		_ = json.Unmarshal([]byte(list), &paths)
+		if err := json.Unmarshal([]byte(list), &paths); err != nil {
+			return nil, nil, fmt.Errorf("the repositories of the workspace: %w", err)
+		}
 		for _, path := range paths {
 			repositories = append(repositories, string(path))
 		}

@@ -209,7 +209,7 @@ func (v view) devices(devices []string) func() error {
 			if _, err := os.Stat(oldRoot + path); err != nil {
 				continue
 			}
-			if err := bind(path, grant{write: true, from: path}); err != nil {
+			if err := bindDevice(path); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
@@ -226,6 +226,23 @@ func (v view) devices(devices []string) func() error {
 		}
 		return mountQueues()
 	}
+}
+
+// bindDevice shows a device, whose mode, owner and times stay as they are: it is the
+// machine's, and root's to change. What is read only can be written if it is a device, but
+// in gVisor.
+func bindDevice(path string) error {
+	if err := bind(path, grant{from: path}); err != nil {
+		return err
+	}
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		return unix.Close(fd)
+	}
+	if err == unix.EROFS {
+		return bind(path, grant{write: true, from: path})
+	}
+	return nil
 }
 
 // link makes the links that lead to what is shown, where nothing shows them yet.
@@ -279,7 +296,7 @@ func guardWorkspace(in Isolation) (repositories []string, err error) {
 	if err := holdWorkspace(in); err != nil {
 		return nil, err
 	}
-	return guardGit(in.Workspace)
+	return guardGit(in)
 }
 
 // holdWorkspace keeps commands from moving the workspace away where they may write what is

@@ -25,8 +25,11 @@ func parseGitConfig(text string) (settings []gitSetting) {
 				continue
 			}
 			s := gitSetting{section: section, key: strings.ToLower(strings.TrimSpace(text[:end]))}
-			s.value, text = gitValue(text[end+1:])
-			settings = append(settings, s)
+			newer, _ := gitValue(text[end+1:], true)
+			s.value, text = gitValue(text[end+1:], false)
+			if settings = append(settings, s); newer != s.value {
+				settings = append(settings, gitSetting{section, s.key, newer})
+			}
 		}
 	}
 	return settings
@@ -51,39 +54,43 @@ func gitSection(text string) (section, rest string) {
 }
 
 // gitValue reads a value after its "=". Blanks at its ends do not count unless they are
-// quoted, and each of those between its words counts as one blank.
-func gitValue(text string) (value, rest string) {
+// quoted, and each of those between its words counts as one blank, or, with newer, as Git
+// has it from 2.45 on, as what it is.
+func gitValue(text string, newer bool) (value, rest string) {
 	var b strings.Builder
-	quoted, blanks := false, 0
-	for i := 0; i < len(text); i++ {
+	quoted, blanks := false, ""
+	i := 0
+scan:
+	for ; i < len(text) && (text[i] != '\n'); i++ {
 		c := text[i]
 		switch {
-		case c == '\n':
-			return b.String(), text[i+1:]
-		case !quoted && strings.IndexByte(" \t\r", c) >= 0:
-			if b.Len() > 0 {
-				blanks++
+		case quoted:
+		case strings.IndexByte(" \t\r", c) >= 0:
+			if b.Len() > 0 && newer {
+				blanks += string(c)
+			} else if b.Len() > 0 {
+				blanks += " "
 			}
 			continue
-		case !quoted && (c == '#' || c == ';'):
-			_, rest, _ = strings.Cut(text[i:], "\n")
-			return b.String(), rest
+		case c == '#' || c == ';':
+			break scan
 		}
-		b.WriteString(strings.Repeat(" ", blanks))
-		blanks = 0
+		b.WriteString(blanks)
+		blanks = ""
 		switch {
 		case c == '"':
 			quoted = !quoted
 		case c == '\\' && i+1 < len(text):
-			i++
-			if text[i] != '\n' {
+			if i++; text[i] != '\n' {
 				b.WriteByte(unescapeGit(text[i]))
 			}
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return b.String(), ""
+	value, _, _ = strings.Cut(b.String(), "\x00") // git takes what comes before
+	_, rest, _ = strings.Cut(text[i:], "\n")
+	return value, rest
 }
 
 func unescapeGit(c byte) byte {

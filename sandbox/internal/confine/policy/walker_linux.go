@@ -42,8 +42,6 @@ type walker struct {
 	hops     int
 }
 
-const maxLinks = 40
-
 // walk opens a path. The caller closes the place's descriptor. What was met on
 // the way is told also when it fails.
 func walk(path string, barriers []FileID) (Place, error) {
@@ -120,7 +118,7 @@ func (w *walker) step(name string) (link string, err error) {
 		return "", w.enter(fd)
 	}
 	unix.Close(fd)
-	if w.hops++; w.hops > maxLinks {
+	if w.hops++; w.hops > MaxHops {
 		return "", unix.ELOOP
 	}
 	w.place.Links[next] = link

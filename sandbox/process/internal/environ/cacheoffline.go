@@ -1,6 +1,8 @@
 package environ
 
 import (
+	"crypto/rand"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -136,10 +138,23 @@ func linkOnce(root *os.Root, link, target string) error {
 	if now, err := root.Readlink(link); err == nil && now == target {
 		return nil
 	}
-	if err := disk.RemoveAll(root, link); err != nil {
+	if err := clearName(root, link); err != nil {
 		return err
 	}
 	return root.Symlink(target, link)
+}
+
+// clearName makes a name free. A directory that holds something is moved aside: to empty it
+// would take as long as a command that runs meanwhile likes, which can go on filling it.
+func clearName(root *os.Root, name string) error {
+	err := root.Remove(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if info, statErr := root.Lstat(name); statErr != nil || !info.IsDir() {
+		return err
+	}
+	return root.Rename(name, filepath.Join(filepath.Dir(name), disk.TempPrefix+rand.Text()+disk.TempSuffix))
 }
 
 // copyNewer copies a file of the user's where the copy is not of the same size and time.
@@ -162,7 +177,7 @@ func copyNewer(root *os.Root, to, from string, reach func(path string) (*os.File
 	if err := root.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	if err := disk.RemoveAll(root, to); err != nil {
+	if err := clearName(root, to); err != nil {
 		return err
 	}
 	out, err := root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

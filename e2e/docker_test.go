@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // A docker is a daemon with the images of the Dockerfile, for one run of the tests.

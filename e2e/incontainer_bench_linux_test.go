@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // BenchmarkInContainer measures a short command in a warm container, and the same

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // The tests TestInContainer* run the real binary with --container, on engines that

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // binary is the path of the server under test, built as a release is.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
 )
 
 // connections are all the ways to speak with the binary.

@@ -73,7 +73,6 @@ var rules = []struct {
 	{"skillrepo/internal/", nil},
 	{"e2e/", []string{"e2e", "os", "os/exec"}},
 	{"e2e/conformance/", []string{"server", "tools", "sandbox", "os"}},
-	{"internal/testlevel/", []string{"os"}}, // for tests alone
 	{"examples/", []string{"server", "tools", "sandbox", "os"}},
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // samples is the directory of the skills that the project ships as examples.

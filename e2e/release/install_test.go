@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 const module = "github.com/perstack-ai/perstack-base"

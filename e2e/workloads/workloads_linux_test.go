@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 var update = flag.Bool("update", false, "write docs/workloads.md instead of comparing")

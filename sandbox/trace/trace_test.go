@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // hang is how long a test waits before it says that something hangs.

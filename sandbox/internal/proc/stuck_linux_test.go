@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 var someBounds = Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_CORE: {}}}

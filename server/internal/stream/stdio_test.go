@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	. "github.com/perstack-ai/perstack-base/server/internal/servertest"
 )
 

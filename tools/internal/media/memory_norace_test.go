@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // These measure memory, of which the race detector takes its own share and two

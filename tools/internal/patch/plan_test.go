@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // swap is a section that turns x into y.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perstack-ai/perstack-base/internal/testlevel"
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // TestPlantedPrograms: the login shell reads profile files that commands may not

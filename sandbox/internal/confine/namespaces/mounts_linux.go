@@ -82,7 +82,7 @@ func bindOver(path string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	name := fmt.Sprintf("/proc/self/fd/%d", fd)
+	name := fmt.Sprintf("%s/proc/self/fd/%d", oldRoot, fd)
 	return unix.Mount(name, name, "", unix.MS_BIND|unix.MS_REC, "")
 }
 

@@ -168,7 +168,7 @@ func DefaultPolicy(in Inputs) Policy {
 	p.read("--allow-read", "", p.Asked)
 	p.Bins = absolutes(filepath.SplitList(in.Path))
 	p.write("the workspace", in.Workspace)
-	p.write("shared memory", "/dev/shm")
+	p.write("shared memory", SharedMemory)
 	p.write("--allow-write", in.AllowWrite...)
 	p.tidy()
 	return p

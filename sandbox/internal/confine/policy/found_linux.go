@@ -72,9 +72,6 @@ func (p Policy) Written() (paths []string) {
 	return paths
 }
 
-// SharedMemory is a directory of the machine's in which every user's programs make files.
-const SharedMemory = "/dev/shm"
-
 // Shared is that directory as it was found, links resolved, where commands have it; else "".
 func (p Policy) Shared() string {
 	for _, place := range p.Places {

@@ -25,7 +25,7 @@ const (
 )
 
 // hangGuard bounds every wait for something that must happen; it measures nothing.
-const hangGuard = 30 * time.Second
+const hangGuard = 3 * time.Minute
 
 // A process is one run of the binary, or of another server.
 type process struct {

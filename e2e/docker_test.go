@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // A docker is a daemon with the images of the Dockerfile, for one run of the tests.
@@ -41,9 +43,7 @@ var errNoDocker = errors.New("needs a Docker daemon, or root and dockerd, and a 
 // needDocker returns the daemon, or skips the test with the line that installs one.
 func needDocker(t *testing.T) *docker {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("the images take seconds")
-	}
+	testlevel.Battery(t, "the images take seconds")
 	d, err := theDocker()
 	if errors.Is(err, errNoDocker) {
 		t.Skip(err)

@@ -1,14 +1,16 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
+)
 
 // BenchmarkInContainer measures a short command in a warm container, and the same
 // command outside, by the mechanism that also confines it in the container. That is the floor: what
 // is above it is the way into the container and back.
 func BenchmarkInContainer(b *testing.B) {
-	if testing.Short() {
-		b.Skip("containers take seconds")
-	}
+	testlevel.Battery(b, "containers take seconds")
 	e, err := engines["docker"]()
 	if err == nil {
 		err = e.have(busyboxImage)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // The tests TestInContainer* run the real binary with --container, on engines that
@@ -42,9 +44,7 @@ var errNoPodman = errors.New("needs root, podman and a static busybox: apt-get i
 // needEngine returns an engine, or skips the test with the line that installs it.
 func needEngine(t *testing.T, name string) *engine {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("containers take seconds")
-	}
+	testlevel.Battery(t, "containers take seconds")
 	e, err := engines[name]()
 	if errors.Is(err, errNoDocker) || errors.Is(err, errNoPodman) {
 		t.Skip(err)

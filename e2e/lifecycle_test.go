@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 func TestEndOfInputIdle(t *testing.T) {
@@ -25,7 +27,7 @@ func TestEndOfInputIdle(t *testing.T) {
 
 // TestEndOfInputAnswersAll pipes many calls and ends the input at once, twenty times.
 func TestEndOfInputAnswersAll(t *testing.T) {
-	for range 20 {
+	for range map[bool]int{true: 3, false: 20}[testlevel.Quick()] {
 		c := start(t, workspace(t))
 		c.initialize()
 		answers := make([]chan message, 300)

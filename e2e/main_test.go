@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // binary is the path of the server under test, built as a release is.
@@ -37,14 +39,21 @@ func runEndings() {
 	}
 }
 
-// main are the tests that -short leaves, unless -run names others: whether the program
-// does what it is for.
+// slow are the tests that take most of the time, and what only some machines have: they run
+// where everything does, or when -run names them.
+const slow = "^Test(Container|InContainer|Kubernetes|Wine|TypeScript|Inspector|Views$|Bundle$|Conformance$|ManyClients|PackagesByName|NetworkByName|" +
+	"Limits$|Bomb|FilesFillMemory)"
+
+// main are the tests that -short leaves, unless -run names others: whether the program does
+// what it is for.
 const main = "^Test(CommandLine|Transcripts|Lists|CommandsAreConfined|SecretsAreWithheld|EndOfInputAnswersAll)$"
 
 func TestMain(m *testing.M) {
-	if flag.Parse(); testing.Short() && flag.Lookup("test.run").Value.String() == "" {
-		fmt.Println("-short: of the tests of the program itself only", main)
-		_ = flag.Set("test.run", main)
+	flag.Parse()
+	if testlevel.Quick() {
+		testlevel.Only(main)
+	} else if !testlevel.All() {
+		testlevel.Leave(slow)
 	}
 	os.Exit(buildAndRun(m))
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,15 +106,16 @@ func TestAbandonedSessions(t *testing.T) {
 	v.request("ping", nil)
 }
 
-// TestDescriptorsRunOut: with few of them some sessions can run commands and idle
-// ones are no matter. Another is told that there is no room; those that are there
-// go on, and when they end, others can begin.
+// TestDescriptorsRunOut: with 1,024 of them as many sessions can run commands as README
+// says, and idle ones are no matter. Another is told that there is no room; those that are
+// there go on, and when they end, others can begin.
 func TestDescriptorsRunOut(t *testing.T) {
 	confined(t)
-	for _, mode := range []string{"auto", "landlock"} {
+	for i, mode := range []string{"auto", "landlock"} {
 		t.Run(mode, func(t *testing.T) {
+			promised := sessionsInReadme(t)[i]
 			few := filepath.Join(t.TempDir(), "few")
-			if err := os.WriteFile(few, []byte("#!/bin/sh\nulimit -n 256 && exec "+binary+" \"$@\"\n"), 0o755); err != nil {
+			if err := os.WriteFile(few, []byte("#!/bin/sh\nulimit -n 1024 && exec "+binary+" \"$@\"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			s := startSiteOf(t, few, workspace(t), "--transport", "http", "--listen", "127.0.0.1:0", "--sandbox", mode)
@@ -126,7 +129,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			}
 			var running []*visitor
 			refused := ""
-			for refused == "" && len(running) < 256 {
+			for refused == "" && len(running) < 1024 {
 				v := session()
 				if got := v.mustCall("exec", string(run("echo ran")), ""); strings.Contains(got, "ran") {
 					running = append(running, v)
@@ -134,8 +137,8 @@ func TestDescriptorsRunOut(t *testing.T) {
 					refused = got
 				}
 			}
-			if len(running) < 2 || !strings.Contains(refused, "there is no room to confine the commands of another session") || !strings.Contains(refused, "ulimit -n") {
-				t.Fatalf("after %d sessions: %s", len(running), refused)
+			if len(running) < promised || !strings.Contains(refused, "there is no room to confine the commands of another session") || !strings.Contains(refused, "ulimit -n") {
+				t.Fatalf("after %d sessions, where README promises %d: %s", len(running), promised, refused)
 			}
 			running[0].mustCall("exec", string(run("echo on; cat /etc/shadow")), "blocked by the sandbox")
 			for _, v := range running[1:] {
@@ -148,6 +151,24 @@ func TestDescriptorsRunOut(t *testing.T) {
 			session().mustCall("exec", string(run("echo again")), "again")
 		})
 	}
+}
+
+// sessionsInReadme is how many sessions README says can have run a command, by default and
+// with threads.
+func sessionsInReadme(t *testing.T) (n [2]int) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile("(\\d+) that have run a command \\((\\d+) with `--sandbox landlock`\\)").FindSubmatch(readme)
+	if said == nil {
+		t.Fatal("README does not say how many sessions can have run a command")
+	}
+	for i := range n {
+		n[i], _ = strconv.Atoi(string(said[i+1]))
+	}
+	return n
 }
 
 // TestSessionsAreApart: what one session does is nobody else's.

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // A podman keeps images, volumes and containers in a directory of its own and touches no network.
@@ -32,9 +34,7 @@ var errNoPods = errors.New("needs root, podman with runc or crun, and a static b
 // newPodman prepares a podman whose pods the test removes, or skips the test with the line that installs one.
 func newPodman(t *testing.T) *podman {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("pods take seconds")
-	}
+	testlevel.Battery(t, "pods take seconds")
 	busybox, err := staticBusybox()
 	if _, missing := exec.LookPath("podman"); missing != nil || err != nil || os.Geteuid() != 0 {
 		t.Skip(errNoPods)

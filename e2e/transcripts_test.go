@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
 )
 
@@ -45,6 +46,12 @@ func TestTranscripts(t *testing.T) {
 			}
 			t.Run(over.name+"/"+script.Profile+"/"+script.Tool, func(t *testing.T) {
 				t.Parallel()
+				if over.name != "http modern" && (script.Profile != "perstack" || over.name != "stdio") {
+					testlevel.NotQuick(t, "one profile over the oldest way, and all over the newest")
+				}
+				if script.Tool == "run_skill_script" {
+					testlevel.NotQuick(t, "waits for a deadline of seconds")
+				}
 				dir := workspace(t)
 				if err := script.Setup(dir); err != nil {
 					t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/server/internal/servertest"
@@ -295,6 +296,7 @@ func TestHooksOfASkillOfTheUser(t *testing.T) {
 
 // TestSafeShell lets the sample skill guard the session.
 func TestSafeShell(t *testing.T) {
+	testlevel.NotQuick(t, "starts Python again and again")
 	dir := workspace(t)
 	put(t, dir, map[string]string{"keep/x.txt": "x"})
 	s := newServer(t, Config{Workspace: dir, Tools: []string{"perstack", "skills"}, Skills: []string{"../testdata/skills"}})

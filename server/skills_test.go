@@ -12,6 +12,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/scratch"
 	"github.com/perstack-ai/perstack-base/server/internal/dispatch"
 	"github.com/perstack-ai/perstack-base/server/internal/jsonrpc"
@@ -87,6 +88,7 @@ func TestArtifactsAreResources(t *testing.T) {
 
 // TestSkillsComeAndGo holds what clients are shown while skills change on disk.
 func TestSkillsComeAndGo(t *testing.T) {
+	testlevel.NotQuick(t, "waits for the watch to look")
 	dir := workspace(t)
 	s := newServer(t, Config{Workspace: dir})
 	listed := func() string {

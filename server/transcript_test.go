@@ -11,6 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/e2e/transcript"
 	"github.com/perstack-ai/perstack-base/tools"
 )
@@ -24,6 +25,10 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, script := range scripts {
 		t.Run(script.Profile+"/"+script.Tool, func(t *testing.T) {
+			t.Parallel()
+			if script.Tool == "run_skill_script" {
+				testlevel.NotQuick(t, "waits for a deadline of seconds")
+			}
 			dir := workspace(t)
 			if err := script.Setup(dir); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 func TestGetSeesTheDiskAsItIs(t *testing.T) {
@@ -112,6 +114,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestWatchAnnouncesChanges(t *testing.T) {
+	testlevel.NotQuick(t, "waits for the watch to look")
 	dir := realTempDir(t)
 	write(t, dir, map[string]string{"a/SKILL.md": md("a", "d")})
 	r := open(t, wide(dir), wide(filepath.Join(dir, "../none")))

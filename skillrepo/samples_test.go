@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // samples is the directory of the skills that the project ships as examples.
@@ -126,6 +128,7 @@ func TestCodeReviewReadsADiff(t *testing.T) {
 }
 
 func TestSafeShellGuards(t *testing.T) {
+	testlevel.NotQuick(t, "starts Python for each command")
 	dir, guard := t.TempDir(), filepath.Join(samples(t), "safe-shell/scripts/guard.py")
 	tests := map[string]bool{ // tool_input -> blocked
 		`{"command":"rm -rf x"}`: true, `{"command":"rm -fr x"}`: true, `{"command":"rm -r -f x"}`: true, `{"command":"rm x -R --force"}`: true,

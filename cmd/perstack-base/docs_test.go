@@ -45,7 +45,7 @@ func pages(t *testing.T) map[string]string {
 // variable, is one that there is; a file that it links to is there, and so is the heading.
 func TestDocsNameWhatExists(t *testing.T) {
 	known := map[string]bool{"help": true}
-	variables := map[string]bool{tokenEnv: true, envPrefix + "USER": true, envPrefix + "E2E_NODE": true, envPrefix + "MEASURE": true, envPrefix + "WINE": true} // the last three are of tests
+	variables := map[string]bool{tokenEnv: true, envPrefix + "USER": true, envPrefix + "E2E_NODE": true, envPrefix + "MEASURE": true, envPrefix + "WINE": true, envPrefix + "ALL": true} // the last four are of tests
 	everyCommand(func(cmd *cobra.Command) {
 		for _, name := range flagNames(cmd) {
 			known[name] = true

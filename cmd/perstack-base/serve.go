@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -46,8 +45,8 @@ func serve(ctx context.Context, o *options) error {
 		if err := s.Commands().QuotaHeld(); err != nil {
 			return hinted(err)
 		}
-		defer time.AfterFunc(quiet, runtime.GC).Stop() // of what the start has left, or it falls into the first command
 	}
+	defer time.AfterFunc(quiet, settle).Stop()
 	warnUnconfined(s, o)
 	if hint := s.OwnerHint(); hint != "" {
 		fmt.Fprintln(stderr, "perstack-base: warning:", hint)

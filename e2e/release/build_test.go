@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 const top = "../.."
@@ -78,9 +80,7 @@ func (b build) run(t *testing.T, dir, goos, goarch string, env ...string) string
 // TestReproducible: the same source is the same program, wherever it lies. With PERSTACK_BASE_RELEASE=1 the second
 // build takes nothing from a cache.
 func TestReproducible(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds releases")
-	}
+	testlevel.Battery(t, "it builds releases")
 	b := theBuild(t)
 	elsewhere := filepath.Join(t.TempDir(), "another place")
 	copySource(t, elsewhere)
@@ -113,9 +113,7 @@ func TestReproducible(t *testing.T) {
 
 // TestVersionOfRelease: a release says which it is.
 func TestVersionOfRelease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds releases")
-	}
+	testlevel.Battery(t, "it builds releases")
 	program := theBuild(t).run(t, top, runtime.GOOS, runtime.GOARCH)
 	if got := says(t, program); !strings.HasPrefix(got, "perstack-base v"+version+" ") {
 		t.Errorf("--version says %q", got)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 const module = "github.com/perstack-ai/perstack-base"
@@ -15,9 +17,7 @@ const module = "github.com/perstack-ai/perstack-base"
 // TestInstalledModuleSaysItsVersion installs a version of the module as people do, by go install, from a module proxy
 // that is a directory. What it depends on comes from this machine's cache of modules.
 func TestInstalledModuleSaysItsVersion(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the module once more")
-	}
+	testlevel.Battery(t, "compiles the module once more")
 	const version = "v0.9.9"
 	proxy, home := t.TempDir(), t.TempDir()
 	publish(t, proxy, version)

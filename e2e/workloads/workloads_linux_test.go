@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 var update = flag.Bool("update", false, "write docs/workloads.md instead of comparing")
@@ -19,8 +21,8 @@ var update = flag.Bool("update", false, "write docs/workloads.md instead of comp
 var binary string
 
 func TestMain(m *testing.M) {
-	if flag.Parse(); testing.Short() && flag.Lookup("test.run").Value.String() == "" {
-		fmt.Println("-short: no workloads are run")
+	if flag.Parse(); !testlevel.All() {
+		fmt.Println("no workloads are run: PERSTACK_BASE_ALL=1, or -run, has them run")
 		return
 	}
 	os.Exit(buildAndRun(m))

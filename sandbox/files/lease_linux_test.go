@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +14,7 @@ import (
 // TestLease: a file that another program has a lease on is refused when that
 // program does not give it up, and read when it does.
 func TestLease(t *testing.T) {
+	testlevel.NotQuick(t, "waits for the kernel to give up a lease")
 	w := newWorld(t)
 	w.file("f", "content")
 	holder, err := os.OpenFile(w.path("f"), os.O_RDWR, 0)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // TestSwapRace: somebody exchanges a directory for a link to the outside as
@@ -23,6 +25,17 @@ func TestSwapRace(t *testing.T) {
 		swapRace(t)
 	}
 	longWay = false
+}
+
+// raceTime is how long a race is run at least.
+func raceTime() time.Duration {
+	switch {
+	case testlevel.Quick():
+		return 200 * time.Millisecond
+	case testlevel.All():
+		return 2 * time.Second
+	}
+	return time.Second
 }
 
 func swapRace(t *testing.T) {
@@ -103,7 +116,7 @@ func swapRace(t *testing.T) {
 	})
 	deadline := time.Now().Add(time.Minute)
 	for begun := time.Now(); !stop.Load() && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if escaped.Load() > 0 && calls.Load() > 5000 && time.Since(begun) > 2*time.Second {
+		if escaped.Load() > 0 && calls.Load() > 5000 && time.Since(begun) > raceTime() {
 			break
 		}
 	}

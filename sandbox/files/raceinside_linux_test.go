@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // TestSwapRaceInside: somebody exchanges a directory for links to the reserved and
@@ -19,6 +21,7 @@ import (
 // that, so it is the FS that must not go there. An os.Root with the same checks
 // before its use, run beside it, does.
 func TestSwapRaceInside(t *testing.T) {
+	testlevel.NotQuick(t, "races for seconds")
 	for _, long := range []bool{false, true} {
 		longWay = long
 		for _, target := range []string{".git", "perstack"} {
@@ -108,7 +111,7 @@ func swapRaceInside(t *testing.T, target string) {
 		}
 	})
 	begun := time.Now()
-	for !stop.Load() && time.Since(begun) < time.Minute && (control.Load() < 20 || time.Since(begun) < 2*time.Second) {
+	for !stop.Load() && time.Since(begun) < time.Minute && (control.Load() < 20 || time.Since(begun) < raceTime()) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	stop.Store(true)

@@ -3,9 +3,12 @@ package files
 import (
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 func TestVersionTellsContentsApart(t *testing.T) {
+	testlevel.NotQuick(t, "waits until a change is old")
 	w := newWorld(t)
 	w.file("f", "one")
 	version := func() (any, bool) {

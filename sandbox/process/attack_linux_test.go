@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/files"
 )
@@ -67,6 +68,7 @@ func leaks(t *testing.T, s *Shell, scripts ...string) bool {
 
 // TestNamesThatDecideThePolicy: finding 3 of the first security review.
 func TestNamesThatDecideThePolicy(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		for name, attack := range map[string]struct {
 			path, read, write string // of the server
@@ -82,6 +84,9 @@ func TestNamesThatDecideThePolicy(t *testing.T) {
 			"--allow-read a link":     {read: "WS/data", before: "ln -s HOME/.ssh WS/data", scripts: []string{"cat data/id_rsa"}},
 			"--allow-write a cache":   {write: "HOME/.npm", before: "mkdir HOME/.npm", scripts: []string{"ln -s HOME/.ssh HOME/.npm/_cacache; rm -rf $TMPDIR", "cat HOME/.npm/_cacache/id_rsa"}},
 		} {
+			if testlevel.Quick() && name != "an activated venv" {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				v := newVictim(t)
 				fill := strings.NewReplacer("HOME", v.home, "WS", v.ws).Replace

@@ -13,11 +13,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/perstack-ai/perstack-base/sandbox"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/remote"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/environ"
@@ -27,10 +29,48 @@ import (
 // The engine of these tests is this program: it runs the same runner as a container
 // would, without one. What containers themselves do is tried out in e2e.
 
+// Each test has a directory for its engine: the program, by a name that makes it one, what
+// kind of engine it is to be, and what it was called with. So tests may run side by side.
 const (
-	engineEnv = "SANDBOX_TEST_ENGINE"
-	engineLog = "SANDBOX_TEST_ENGINE_LOG"
+	engineName = "engine-of-test"
+	engineMode = "mode"
+	engineLog  = "log"
 )
+
+// modeOfEngine is what kind of engine this program is; "" is none.
+func modeOfEngine() string {
+	mode, _ := os.ReadFile(besideProgram(engineMode))
+	return string(mode)
+}
+
+// besideProgram is the path of a file of this engine's.
+func besideProgram(name string) string {
+	program, err := os.Executable()
+	if err != nil || filepath.Base(program) != engineName {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(program), name)
+}
+
+// engineDirs are the directories of engines by the names of the tests that have them.
+var engineDirs sync.Map
+
+// newEngine returns the path of an engine of a test's own.
+func newEngine(t *testing.T, mode string) string {
+	t.Helper()
+	program, err := os.Executable()
+	filetest.Must(t, err)
+	dir := t.TempDir()
+	engine := filepath.Join(dir, engineName)
+	// It is never open for writing here: what is started meanwhile would keep it so, and
+	// nobody could start it.
+	if os.Link(program, engine) != nil {
+		filetest.Must(t, exec.Command("cp", program, engine).Run())
+	}
+	filetest.Put(t, filepath.Join(dir, engineMode), mode)
+	engineDirs.Store(t.Name(), dir)
+	return engine
+}
 
 // actAsEngine is for TestMain: it does what an engine does when this program was
 // started as one, or as the runner in its container.
@@ -49,11 +89,11 @@ func actAsEngine() {
 		}
 		os.Exit(0)
 	}
-	mode := os.Getenv(engineEnv)
+	mode := modeOfEngine()
 	if mode == "" || len(os.Args) < 2 {
 		return
 	}
-	if file, err := os.OpenFile(os.Getenv(engineLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+	if file, err := os.OpenFile(besideProgram(engineLog), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
 		fmt.Fprintf(file, "%q\n", os.Args[1:])
 		file.Close()
 	}
@@ -127,19 +167,14 @@ func awayShell(t *testing.T, cfg Config) *Shell {
 
 func awayCommands(t *testing.T, mode string, cfg Config) *Commands {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
 	if cfg.Dir, err = filepath.EvalSymlinks(cfg.Dir); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(engineEnv, mode)
-	t.Setenv(engineLog, filepath.Join(t.TempDir(), "log"))
-	cfg.Container = Container{Image: "image:tag", Engine: program}
+	cfg.Container = Container{Image: "image:tag", Engine: newEngine(t, mode)}
 	c, err := NewCommands(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +185,12 @@ func awayCommands(t *testing.T, mode string, cfg Config) *Commands {
 }
 
 func engineCalls(t *testing.T) string {
-	text, err := os.ReadFile(os.Getenv(engineLog))
+	t.Helper()
+	dir, found := engineDirs.Load(t.Name())
+	if !found {
+		t.Fatal("this test has no engine")
+	}
+	text, err := os.ReadFile(filepath.Join(dir.(string), engineLog))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +243,7 @@ func TestAwayErrors(t *testing.T) {
 }
 
 func TestAwayTimeoutAndCancel(t *testing.T) {
+	t.Parallel()
 	s := awayShell(t, Config{})
 	c := sh("trap '' TERM; setsid sh -c 'echo $$ > pid; trap \"\" TERM; while :; do sleep 1; done' & while :; do sleep 1; done")
 	c.Timeout = 300 * time.Millisecond
@@ -305,6 +346,7 @@ func TestAwayTerminal(t *testing.T) {
 }
 
 func TestAwayKill(t *testing.T) {
+	t.Parallel()
 	s := awayShell(t, Config{})
 	r, err := s.Start(t.Context(), sh("trap 'echo asked' TERM; setsid sleep 600 & echo $! > pid; while :; do sleep 0.1; done"))
 	if err != nil {
@@ -445,6 +487,7 @@ func killRunner(t *testing.T, s *Shell) {
 
 // TestRunnerNeedsItsServer: a runner that hears nothing kills all and ends.
 func TestRunnerNeedsItsServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command("/proc/self/exe", RunnerCommand)
 	in, err := cmd.StdinPipe()
@@ -490,6 +533,7 @@ func raw(head, body uint32, text string) {
 func tell(text, body string) { raw(uint32(len(text)), uint32(len(body)), text+body) }
 
 func TestAwayLies(t *testing.T) {
+	t.Parallel()
 	for mode := range lies {
 		t.Run(mode, func(t *testing.T) {
 			s := awayCommands(t, mode, Config{}).NewShell()

@@ -93,12 +93,12 @@ func takeOver(act func(in *remote.Reader, out *remote.Writer)) {
 		panic(err)
 	}
 	welcome := &remote.Welcome{Version: remote.Version, Canary: string(canary), Sees: true, Confined: "threads"}
-	if os.Getenv(engineEnv) == "takeover:unconfined" {
+	if modeOfEngine() == "takeover:unconfined" {
 		time.Sleep(time.Second) // so that two are made at a time
 		welcome.Confined = ""
 	}
 	var conn net.Conn
-	if welcome.Direct = true; os.Getenv(engineEnv) != "takeover:not direct" {
+	if welcome.Direct = true; modeOfEngine() != "takeover:not direct" {
 		if conn = containers.DialDirect(m.Hello); conn == nil {
 			panic("the socket cannot be reached")
 		}
@@ -107,7 +107,7 @@ func takeOver(act func(in *remote.Reader, out *remote.Writer)) {
 	if conn != nil {
 		left := out
 		in, out = remote.NewReader(conn, remote.MaxFromServer), remote.NewWriter(conn, remote.MaxFromRunner)
-		if os.Getenv(engineEnv) == "takeover:both streams" {
+		if modeOfEngine() == "takeover:both streams" {
 			_ = left.Write(&remote.Message{Type: remote.TypeBeat})
 		}
 	}
@@ -117,6 +117,7 @@ func takeOver(act func(in *remote.Reader, out *remote.Writer)) {
 // TestUnconfinedContainersAreMadeAgain: where nothing confines commands inside, each
 // of the first containers is made again with more kept from it, also of two at a time.
 func TestUnconfinedContainersAreMadeAgain(t *testing.T) {
+	t.Parallel()
 	read, err := os.MkdirTemp("", "s-") // short enough for the name of a socket
 	if err == nil {
 		t.Cleanup(func() { os.RemoveAll(read) })
@@ -190,6 +191,7 @@ func word(res Result) {
 // TestTakenOverRunnerIsDeaf: a runner that says that it lives, but reads nothing,
 // neither keeps a command nor the end of the server.
 func TestTakenOverRunnerIsDeaf(t *testing.T) {
+	t.Parallel()
 	c := awayCommands(t, "takeover:deaf", Config{})
 	s := c.NewShell()
 	long := sh("cat")
@@ -209,6 +211,7 @@ func TestTakenOverRunnerIsDeaf(t *testing.T) {
 // TestTakenOverRunnerIsMute: a runner that answers nothing keeps neither a command
 // that is to start nor the end of the server.
 func TestTakenOverRunnerIsMute(t *testing.T) {
+	t.Parallel()
 	c := awayCommands(t, "takeover:mute", Config{})
 	c.startTime = time.Second
 	s := c.NewShell()
@@ -233,6 +236,7 @@ func TestTakenOverRunnerIsMute(t *testing.T) {
 // for it, keeps nothing: neither a call that is given up nor the end of the server,
 // and no process of it stays.
 func TestEngineThatHangs(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{"--version", "info", "run"} {
 		t.Run(at, func(t *testing.T) {
 			dir, home := t.TempDir(), t.TempDir()
@@ -273,6 +277,7 @@ esac
 
 // TestEngineThatIsNone: a program that is no engine is told from one that failed.
 func TestEngineThatIsNone(t *testing.T) {
+	t.Parallel()
 	for script, want := range map[string]string{
 		"cat /dev/zero": "what it printed is not what perstack-base says",
 		"true":          "it ended without a word",

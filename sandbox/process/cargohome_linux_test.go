@@ -11,6 +11,7 @@ import (
 // TestCargoSettings: cargo works for who has settings, and the tokens in them
 // stay out of reach.
 func TestCargoSettings(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		v := newVictim(t)
 		config := filepath.Join(v.home, ".cargo", "config.toml")

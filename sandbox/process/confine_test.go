@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine"
 )
 
@@ -45,7 +46,9 @@ func shellOf(t *testing.T, tier Tier, cfg Config) *Shell {
 
 // inEachTier runs a test in both.
 func inEachTier(t *testing.T, test func(*testing.T, func(*testing.T, Config) *Shell)) {
-	t.Run(string(Threads), func(t *testing.T) { test(t, confinedShell) })
+	if !testlevel.Quick() { // the battery of the confinement tries both, always
+		t.Run(string(Threads), func(t *testing.T) { test(t, confinedShell) })
+	}
 	t.Run(string(Namespaces), func(t *testing.T) { test(t, isolatedShell) })
 }
 

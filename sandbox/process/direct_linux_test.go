@@ -73,6 +73,7 @@ func TestAwayBySocketOrStreams(t *testing.T) {
 
 // TestRunnersThatMisuseTheSocket: they are given up, and harm nobody.
 func TestRunnersThatMisuseTheSocket(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"takeover:both streams", "takeover:not direct"} {
 		t.Run(mode, func(t *testing.T) {
 			s := awayCommands(t, mode, Config{}).NewShell()

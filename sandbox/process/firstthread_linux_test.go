@@ -4,22 +4,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
-
-// firstEndsVar makes the test binary a program whose first thread ends and whose others go
-// on: the system shows it as one that has ended.
-const firstEndsVar = "SANDBOX_TEST_FIRST_ENDS"
-
-func init() { // on the first thread
-	if os.Getenv(firstEndsVar) != "" {
-		_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
-	}
-}
 
 // TestFirstThreadEnded: where nothing confines, the end of a session ends also what
 // commands have left running without its first thread.
@@ -29,7 +20,7 @@ func TestFirstThreadEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ := newShell(t, Config{Limits: quick, Sandbox: Off})
-	res := run(t, s, sh(`setsid sh -c 'echo $$; `+firstEndsVar+`=1 exec `+self+` > /dev/null 2>&1' & sleep 0.2`))
+	res := run(t, s, sh(`setsid sh -c 'echo $$; `+filetest.FirstThreadEnds+` exec `+self+` > /dev/null 2>&1' & sleep 0.2`))
 	out, _ := res.Stdout.Text(100)
 	pid, err := strconv.Atoi(strings.TrimSpace(out))
 	if err != nil {

@@ -23,6 +23,7 @@ var linkAttacks = map[string]string{
 // repository that it may write does not lead the user's git, which writes a line
 // into a log at each commit, out of there.
 func TestLinksIntoMainRepository(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		for name, attack := range linkAttacks {
 			for _, confined := range []bool{false, true} {
@@ -56,6 +57,7 @@ func TestLinksIntoMainRepository(t *testing.T) {
 // TestAlternatesOfMainRepository: fetching, git asks the repositories that
 // objects/info/alternates names for their refs, which can run a program of theirs.
 func TestAlternatesOfMainRepository(t *testing.T) {
+	t.Parallel()
 	const attack = `C=$(git rev-parse --git-common-dir); mkdir -p $C/objects/info; echo $PWD/evil/objects >> $C/objects/info/alternates;
 		mv $C/objects/info $C/objects/00 ; mkdir i; echo x > i/alternates; mv i $C/objects/info`
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
@@ -78,6 +80,7 @@ func TestAlternatesOfMainRepository(t *testing.T) {
 // TestLinkedWorktreeWorks: what people do in a worktree works although no links
 // can be made in the main repository.
 func TestLinkedWorktreeWorks(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		dir := gitRepository(t)
 		s := shell(t, Config{Dir: filepath.Join(dir, "linked")})
@@ -107,6 +110,7 @@ func TestLinkedWorktreeWorks(t *testing.T) {
 
 // TestMainRepositoryIsExplained: no flag is offered that would open it whole.
 func TestMainRepositoryIsExplained(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		s := shell(t, Config{Dir: filepath.Join(gitRepository(t), "linked")})
 		for _, script := range []string{"git branch x && git branch -D x", "git config user.name n", "ln -s /x $(git rev-parse --git-common-dir)/logs/refs/l"} {

@@ -4,16 +4,27 @@ package process
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/process/internal/tree"
 )
 
 // testMode names the variable that sets the mode of all tests that leave it open.
 const testMode = "SANDBOX_TEST_MODE"
+
+// long are the tests that -short leaves out: those that wait until a silence or a grace is
+// over, those that try every attack on a repository or every setting of a tool, and those
+// that need hundreds of commands. Of each kind the others keep at least one.
+const long = "^Test(TakenOverRunnerIs(Mute|Deaf)|RunnerNeedsItsServer|RunnersThatMisuseTheSocket|EngineThat(IsNone|Hangs)|SilentEngine|" +
+	"UnconfinedContainersAreMadeAgain|AwayTimeoutAndCancel|AwayKill|AwayErrors|RunningApart|QuotaRests|LivingServerKeepsItsCommands|" +
+	"IsolatedCommandsStopTheirReaper|RepositoryOutside|LinksIntoMainRepository|AlternatesOfMainRepository|MainRepositoryIsExplained|" +
+	"ForgedWorktree|CargoSettings|ClosedNetworkIsKnown|Users|KeeperLost|ForgedRepository|MovedWorkspace|FloodStaysSmall|" +
+	"AwayMakesNoSetID|RunningClaimsNothing|QuotaIsOfOneSession|EmbedderKeepsItsChildren|StartupFilesAreNotRaced)$"
 
 // TestMain also plays a server that is killed, for the tests of the watchdog.
 func TestMain(m *testing.M) {
@@ -22,6 +33,10 @@ func TestMain(m *testing.M) {
 	if script := os.Getenv("SANDBOX_TEST_SERVER"); script != "" {
 		serveForTest(script)
 	}
+	if flag.Parse(); testlevel.Quick() {
+		testlevel.Leave(long)
+	}
+	testlevel.SideBySide() // what is parallel waits
 	os.Exit(withOwnCaches(m))
 }
 

@@ -30,6 +30,7 @@ func quotaShell(t *testing.T, mode Mode, q quota.Limits) *Shell {
 // TestQuotaWatch: commands that pass a limit together are ended, and are told why, also
 // one that was left running by another; the next command runs.
 func TestQuotaWatch(t *testing.T) {
+	t.Parallel()
 	const hold = "hold() { head -c 50M /dev/zero | tail -c 50M | sleep 60; }; "
 	for _, mode := range []Mode{Isolate, Landlock, Off} {
 		for said, line := range map[string]string{
@@ -53,6 +54,7 @@ func TestQuotaWatch(t *testing.T) {
 
 // TestQuotaIsOfOneSession: what ends one session's commands leaves another's alone.
 func TestQuotaIsOfOneSession(t *testing.T) {
+	t.Parallel()
 	const hold = "hold() { head -c 50M /dev/zero | tail -c 50M | sleep 60; }; hold & "
 	for _, mode := range []Mode{Isolate, Landlock, Off} {
 		t.Run(string(mode), func(t *testing.T) {

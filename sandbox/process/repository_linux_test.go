@@ -50,6 +50,7 @@ func gitRepository(t *testing.T) (dir string) {
 // TestRepositoryOutside: git works where the repository lies outside of the
 // workspace, and what it executes for its user cannot be changed.
 func TestRepositoryOutside(t *testing.T) {
+	t.Parallel()
 	const commit = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; " +
 		"echo y > new && git add new && git commit -qm second && git log --oneline | grep second"
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
@@ -80,6 +81,7 @@ func TestRepositoryOutside(t *testing.T) {
 // TestForgedRepository: commands of an earlier session can make .git a file that
 // names anything, and open nothing by that.
 func TestForgedRepository(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		for _, forged := range []string{
 			"printf 'gitdir: %s' HOME/.ssh > .git",
@@ -161,6 +163,7 @@ func TestSafeDirectory(t *testing.T) {
 
 // TestClosedNetworkIsKnown: real tools do not try again where there is no network.
 func TestClosedNetworkIsKnown(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		s := shell(t, Config{})
 		for _, tt := range []struct{ tool, script, without string }{

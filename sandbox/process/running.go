@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -112,7 +113,8 @@ func (p localProcess) end(ask syscall.Signal) {
 
 func (p localProcess) needs() Needs {
 	awaits := p.held != nil && tree.AwaitsTerminal(p.tree, p.number) || p.held == nil && tree.AwaitsPipe(p.tree, p.stdin)
-	if !awaits {
+	// What it wrote before, as a prompt, may not have been read yet: it belongs to the answer.
+	if !awaits || slices.ContainsFunc(p.pipes, capture.Pending) {
 		return Needs{}
 	}
 	n := Needs{Input: true}

@@ -118,6 +118,7 @@ func TestRunningTalks(t *testing.T) {
 // TestRunningClaimsNothing: what works, or waits for something else as well, does
 // not wait for input.
 func TestRunningClaimsNothing(t *testing.T) {
+	t.Parallel()
 	s, _ := newShell(t, Config{})
 	for _, line := range []string{
 		"echo begun; sleep 86400",
@@ -174,6 +175,7 @@ func TestRunningRecord(t *testing.T) {
 // TestRunningKill: a signal reaches what ignores it by its successor, what has
 // detached, and whoever waits meanwhile.
 func TestRunningKill(t *testing.T) {
+	t.Parallel()
 	limits := quick
 	limits.KillGrace = 2 * time.Second // for a busy machine to end what takes its signal
 	s, _ := newShell(t, Config{Limits: limits})

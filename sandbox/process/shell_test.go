@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 	"github.com/perstack-ai/perstack-base/sandbox/process/capture"
@@ -30,9 +31,10 @@ import (
 // TestOtherTiers runs the tests of commands once more, as on a machine whose
 // kernel confines nothing, and as on one that permits no namespaces.
 func TestOtherTiers(t *testing.T) {
-	if os.Getenv(testMode) != "" || testing.Short() {
+	if os.Getenv(testMode) != "" {
 		t.Skip("once is enough")
 	}
+	testlevel.Battery(t, "the tests of commands, twice more")
 	for _, mode := range []Mode{Off, Landlock} {
 		t.Run(string(mode), func(t *testing.T) {
 			if mode == Landlock {
@@ -235,6 +237,7 @@ var stubborn = map[string]string{
 }
 
 func TestTimeoutEndsTheTree(t *testing.T) {
+	t.Parallel()
 	for name, script := range stubborn {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,6 +288,7 @@ func TestKillHasNoGrace(t *testing.T) {
 }
 
 func TestSurvivors(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"holds the pipes":    `sleep 60 & echo $!`,
 		"writes to them":     `(while :; do echo xxxxxxxxxxxxxxxxxxxxxxx; sleep 0.001; done) & echo $! | head -1 >pid; exit 0`,
@@ -293,7 +297,11 @@ func TestSurvivors(t *testing.T) {
 		"left, with a pipe":  `setsid sleep 60 & sleep 0.2; echo $!`,
 		"orphan of a daemon": `(setsid sh -c 'echo $$; exec sleep 60' &); sleep 0.2`,
 	} {
+		if testlevel.Quick() && name != "left the group" && name != "holds the pipes" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, _ := newShell(t, Config{Limits: quick})
 			res := run(t, s, sh(script))
 			if res.ExitCode != 0 || res.Duration > 30*time.Second {
@@ -338,6 +346,7 @@ func TestSurvivorsAreForgotten(t *testing.T) {
 
 // A server that dies by SIGKILL leaves neither processes nor directories.
 func TestWatchdog(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"group":  `sh -c 'trap "" TERM; echo $$; echo $TMPDIR; exec sleep 60' & sleep 0.3`,
 		"escape": `(setsid sh -c 'echo $$; echo $TMPDIR; exec sleep 60' &) ; sleep 0.3`,
@@ -475,7 +484,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	time.Sleep(100 * time.Millisecond)
 	fds, goroutines := count()
-	for range 1000 {
+	for range map[bool]int{true: 100, false: 1000}[testlevel.Quick()] {
 		run(t, s, some)
 	}
 	for range 100 {

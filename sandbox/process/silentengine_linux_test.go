@@ -14,6 +14,7 @@ const silenceInTest = 500 * time.Millisecond
 // TestSilentEngine: one that neither runs a container nor says why is given up, and the
 // error names the way out; one that fetches an image may be silent for longer.
 func TestSilentEngine(t *testing.T) {
+	t.Parallel()
 	for mode, before := range map[string]string{"silent": "", "stuck": "WARNING: something of no importance"} {
 		t.Run(mode, func(t *testing.T) {
 			c := awayCommands(t, mode, Config{})

@@ -13,6 +13,7 @@ import (
 // TestUsers: programs that ask who they are get an answer, and in namespaces
 // nothing about anybody else.
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	inEachTier(t, func(t *testing.T, shell func(*testing.T, Config) *Shell) {
 		s := shell(t, Config{Env: []string{"PATH=" + os.Getenv("PATH")}})
 		res := run(t, s, sh(`echo "$USER,$LOGNAME,$SHELL"; test -d "$HOME" && whoami && id -gn && cat /etc/passwd`))

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // hang is how long a test waits before it says that something hangs.
@@ -265,6 +267,7 @@ func (s stuck) Write(b []byte) (int, error) {
 
 // TestStuckFile: nobody waits for a file that takes nothing, and what waits for it is bounded.
 func TestStuckFile(t *testing.T) {
+	testlevel.NotQuick(t, "waits until a file is given up")
 	file := make(stuck)
 	var log bytes.Buffer
 	tr := New(Config{To: file, Log: slog.New(slog.NewTextHandler(&log, nil))})

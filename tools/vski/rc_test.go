@@ -12,6 +12,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 	"github.com/perstack-ai/perstack-base/server"
 )
@@ -256,6 +257,7 @@ func comparable(r result) string {
 // Time that is up, or a cancel, while the rc file runs: the command never starts,
 // not even by way of EXIT traps.
 func TestRCFileMeetsTheDeadline(t *testing.T) {
+	testlevel.NotQuick(t, "waits for deadlines")
 	eachShell(t, func(w *world, shell string) {
 		for name, rc := range map[string]string{"sleeps": "sleep 60", "loops": "while :; do :; done", "waits for a stubborn child": "(trap '' TERM; sleep 60)"} {
 			started := filepath.Join(w.ws, "started")
@@ -286,6 +288,9 @@ func TestRCFileMeetsTheDeadline(t *testing.T) {
 func TestRCFileIsNoWayOut(t *testing.T) {
 	const secret = "open sesame"
 	for _, mode := range []process.Mode{process.Auto, process.Isolate} {
+		if mode == process.Auto && testlevel.Quick() {
+			continue // it takes the same way here
+		}
 		t.Run(string(mode), func(t *testing.T) {
 			for name, lay := range map[string]func(w *world, target string) map[string]any{
 				"HOME of the call": func(w *world, target string) map[string]any {
@@ -300,6 +305,9 @@ func TestRCFileIsNoWayOut(t *testing.T) {
 					w := newWorld(t, mode)
 					w.getsNothing(name, secret, lay)
 				})
+			}
+			if testlevel.Quick() {
+				return // the others are variants
 			}
 			t.Run("the workspace is HOME", func(t *testing.T) {
 				home := t.TempDir()

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
@@ -72,7 +73,7 @@ func TestKillLeavesNobody(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confiner(t, p.policy(), tt.without)
-			if testing.Short() {
+			if !testlevel.All() {
 				tt.rounds = 3
 			}
 			for range tt.rounds {

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
@@ -41,11 +42,18 @@ func withLacks(t *testing.T, without namespaces.Lacks) {
 	t.Cleanup(func() { lacking = namespaces.Lacks{} })
 }
 
-// slow are the tests that take most of the time of the battery: -short leaves them out,
-// unless -run names them.
+// slow are the tests that take most of the time of the battery: they run where everything
+// does, or when -run names them.
 const slow = "^Test(PlainUser|Escape|EscapeFromCell|NoPacketLeaves|GoToolchain|Work|CellWork|RandomCalls|GatewayEnds|ReaperStopped|" +
 	"DatagramsStayInside|GitIsGuarded|GitLinksAreGuarded|Thousands|WaitingConnectsHoldNoThreads|WaitingConnectsOfOthers|Datagrams|" +
 	"ListenNeedsTheBrokersBind|CellOutlastsKill|ForkBomb|SignalsReachWhoWaits)$"
+
+// long are those that -short leaves out besides: more attacks on what others prove whole,
+// races, and what takes a second or many commands to come about.
+const long = "^Test(UnixDatagramAttacks|RemovalOfLinksStaysInside|CoversOutlastTheirSession|KillsAtOnce|HungConnectsHoldNoOtherSession|" +
+	"GitNamesAreGuarded|GuardFindsWhatIsHidden|LateCalls|IdleSessionsHoldNothing|NamesOfOthersAreNotReached|WatcherStopped|" +
+	"PendingConnectsReachNobodyElse|DatagramsOfTheSession|StartCancelled|CloseKillsAll|Survivors|GatewayKeepsConnections|DatagramPairs|" +
+	"BlockedQuestionsTakeNoThreads|CellsLeaveNothing|AllStopped|FullServersAreWaitedFor|GatewayForgets|KillFirstThreadEnded|Names)$"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(probeVar); name != "" {
@@ -88,9 +96,11 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	if flag.Parse(); testing.Short() && flag.Lookup("test.run").Value.String() == "" {
-		fmt.Println("-short: without", slow)
-		_ = flag.Set("test.skip", slow)
+	flag.Parse()
+	if testlevel.Quick() {
+		testlevel.Leave(slow + "|" + long)
+	} else if !testlevel.All() {
+		testlevel.Leave(slow)
 	}
 	code := m.Run()
 	if kept := keptIDs(); code == 0 && kept > 0 {

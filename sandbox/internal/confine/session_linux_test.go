@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/namespaces"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/proc"
 )
@@ -90,7 +91,7 @@ func TestKillIsExact(t *testing.T) {
 		return n
 	}
 	eventually(t, "the other did not start", func() bool { return count() > 0 && strings.Contains(b.states(), "T") })
-	for range 5 {
+	for range map[bool]int{true: 1, false: 5}[testlevel.Quick()] {
 		c := a.storm(t, i)
 		must(t, c.Kill())
 		<-c.Done()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/broker/datagrams"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/threads"
@@ -355,6 +356,9 @@ func TestUnixDatagramsOfTheSession(t *testing.T) {
 		"outside": func(*testing.T, place) *threads.Confiner { return nil }, // the test asks for what there is
 	}
 	for name, confined := range confiners {
+		if name != "threads" && name != "outside" && testlevel.Quick() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			c := confined(t, p)
@@ -424,6 +428,9 @@ func TestUnixDatagramAttacks(t *testing.T) {
 		t.Errorf("outside only %q are made: the test proves nothing", made)
 	}
 	for name, without := range map[string]kernel.Missing{"threads": {}, "no duplicates": {GetFD: true}, "landlock 1": {LandlockAbove: 1}} {
+		if name != "threads" && !testlevel.All() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			heard, made := attack(t, func(p place) *threads.Confiner { return confiner(t, p.policy(), without) })
 			if len(heard) > 0 || len(made) > 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 )
 
@@ -104,8 +105,8 @@ func TestWork(t *testing.T) {
 							t.Skip(err)
 						}
 					}
-					if machine != "here" && testing.Short() {
-						t.Skip("short")
+					if machine != "here" && !testlevel.All() {
+						t.Skip("not with everything")
 					}
 					r := p.sh(t, c, k.script)
 					if r.err != nil || !strings.Contains(r.out, k.want) {

@@ -1,5 +1,5 @@
 // Package filetest is what the tests of the sandbox's packages have in common: files
-// that are put somewhere, and looked for.
+// that are put somewhere, and looked for, and a program that looks as if it had ended.
 package filetest
 
 import (

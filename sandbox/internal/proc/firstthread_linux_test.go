@@ -6,21 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 )
-
-// firstEndsVar makes the test binary a program whose first thread ends and whose others go
-// on, as a program in C does that ends its main by pthread_exit.
-const firstEndsVar = "PERSTACK_BASE_TEST_FIRST_ENDS"
-
-func init() { // on the first thread
-	if os.Getenv(firstEndsVar) != "" {
-		_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
-	}
-}
 
 // TestFirstThreadEnded: a process whose first thread has ended lives, and tells of itself
 // what others do, by another thread.
@@ -28,7 +17,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	c := exec.Command(self)
-	c.Env = []string{firstEndsVar + "=1", "TMPDIR=/nowhere/of-this-test"}
+	c.Env = []string{filetest.FirstThreadEnds, "TMPDIR=/nowhere/of-this-test"}
 	must(t, c.Start())
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
 	pid := c.Process.Pid

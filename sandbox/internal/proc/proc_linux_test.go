@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 func must(t testing.TB, err error) {
@@ -139,6 +141,7 @@ func TestCollectedIsForgotten(t *testing.T) {
 // TestReaperLooksAgain: what was somebody's when it ended, and is nobody's later,
 // is collected although no signal tells of the change.
 func TestReaperLooksAgain(t *testing.T) {
+	testlevel.NotQuick(t, "waits for looks that do not come")
 	Adopt()
 	pid, err := Start(func() (int, error) { return fork("exit 0") })
 	must(t, err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 var someBounds = Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_CORE: {}}}
@@ -16,6 +18,7 @@ var someBounds = Bounds{Limits: map[int]unix.Rlimit{unix.RLIMIT_CORE: {}}}
 // TestSlowForkEndsNobodyElse: a fork that takes long, as many at once do, does not end
 // a child of another's that waits for its bounds.
 func TestSlowForkEndsNobodyElse(t *testing.T) {
+	testlevel.NotQuick(t, "waits for a fork to be slow")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	other, err := Start(func() (int, error) { return forking(os.Stderr, "/bin/true")(true) })
@@ -52,6 +55,7 @@ func TestSlowForkEndsNobodyElse(t *testing.T) {
 // TestStuckForkIsTriedAgain: a child that stands still before its program has begun, for
 // whatever signal, is ended, and another one started.
 func TestStuckForkIsTriedAgain(t *testing.T) {
+	testlevel.NotQuick(t, "waits for a fork to be stuck")
 	tries := 0
 	pid, err := Start(func() (int, error) {
 		return someBounds.Start(func(stopped bool) (int, error) {

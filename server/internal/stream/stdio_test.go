@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	. "github.com/perstack-ai/perstack-base/server/internal/servertest"
 )
 
@@ -39,6 +40,10 @@ func TestEndings(t *testing.T) {
 			Within(t, l.Done, "the end")
 		})
 		t.Run(name+": but not for ever", func(t *testing.T) {
+			t.Parallel()
+			if name == "signal" {
+				testlevel.NotQuick(t, "waits once more")
+			}
 			l := dial(t, nil)
 			l.Send(Tagged("1", "gate", "a"), Tagged("2", "deaf", "b"))
 			l.wait("a", "b")
@@ -98,6 +103,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pi
 
 // Nobody reads the output: the end comes all the same.
 func TestOutputStuck(t *testing.T) {
+	testlevel.NotQuick(t, "waits until a client that reads nothing is given up")
 	b := New()
 	outR, out := io.Pipe()
 	defer outR.Close()

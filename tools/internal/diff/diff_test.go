@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 func TestUnified(t *testing.T) {
@@ -49,6 +51,7 @@ func TestUnified(t *testing.T) {
 // TestBounds: whatever the files are, the diff is valid text of at most 64 KiB, and
 // says what is missing.
 func TestBounds(t *testing.T) {
+	testlevel.NotQuick(t, "compares megabytes")
 	many := make([]Change, 3000)
 	for i := range many {
 		many[i] = Change{To: fmt.Sprintf("file%d", i), New: []byte("x\n")}

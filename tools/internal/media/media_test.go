@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/image/bmp"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 const tinyWebP = "UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA=="
@@ -110,6 +112,7 @@ func TestViewSendsWhatFitsAsItIs(t *testing.T) {
 }
 
 func TestViewScales(t *testing.T) {
+	testlevel.NotQuick(t, "scales images of many megapixels")
 	for _, c := range []struct{ w, h, wantW, wantH int }{
 		{4096, 10, 2048, 5}, {10, 1536, 5, 768}, {2048, 7, 2048, 7}, {90, 800, 86, 768}, {9000, 1, 2048, 1}, {2049, 76, 2048, 76},
 	} {

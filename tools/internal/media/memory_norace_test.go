@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // These measure memory, of which the race detector takes its own share and two
@@ -42,6 +44,7 @@ const rgba, gray = 6, 0 // colour types of PNG
 
 // TestManyLargeImages: six large pictures at a time take the memory of one.
 func TestManyLargeImages(t *testing.T) {
+	testlevel.NotQuick(t, "scales images of many megapixels")
 	data := blackPNG(t, 3000, 3000, 8, rgba, 4) // 34 MiB decoded
 	runtime.GC()
 	var before, now runtime.MemStats

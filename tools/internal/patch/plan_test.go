@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // swap is a section that turns x into y.
@@ -121,6 +123,7 @@ func (huge) Lookup(string, bool) (Entry, error) {
 }
 
 func TestPlanLimits(t *testing.T) {
+	testlevel.NotQuick(t, "makes patches as large as they may be")
 	p, err := Parse(body(swap("f")))
 	if err != nil {
 		t.Fatal(err)

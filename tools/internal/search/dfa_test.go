@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // linesByRegexp is the plain truth: every line on its own, by package regexp.
@@ -113,6 +115,9 @@ func TestLinesAgainstRegexp(t *testing.T) {
 	n := 4000
 	if testing.Short() {
 		n = 1000
+	}
+	if testlevel.Quick() {
+		n = 250
 	}
 	for range n {
 		compareLines(t, randomPattern(r), r.IntN(3) == 0, []byte(randomText(r, letters, r.IntN(60))))

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 func grep(t testing.TB, tree Tree, q Query) string {
@@ -158,6 +160,7 @@ func TestGrepOrder(t *testing.T) {
 
 // TestGrepManyHits has more hits than workers keep.
 func TestGrepManyHits(t *testing.T) {
+	testlevel.NotQuick(t, "searches many hits")
 	dir := t.TempDir()
 	var files []string
 	for i := range 4500 {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // matchesByRegexp is the plain truth, less what lies where no line is.
@@ -23,6 +25,9 @@ func TestMatchesAgainstRegexp(t *testing.T) {
 	n := 3000
 	if testing.Short() {
 		n = 750
+	}
+	if testlevel.Quick() {
+		n = 250
 	}
 	for range n {
 		pattern, fold := randomPattern(r), r.IntN(2) == 0

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 )
 
 // TestPlantedPrograms: the login shell reads profile files that commands may not
@@ -53,6 +55,7 @@ func TestPlantedPrograms(t *testing.T) {
 // TestManyWarnings: however much a command leaves behind that cannot be reported,
 // and by what names, the warnings are few and short.
 func TestManyWarnings(t *testing.T) {
+	testlevel.NotQuick(t, "makes thousands of links")
 	const links = 3000
 	r := newRig(t, map[string]string{"skills/s/SKILL.md": plainSkill})
 	long := strings.Repeat("n", 240)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/fault"
 	"github.com/perstack-ai/perstack-base/sandbox/process"
 )
@@ -71,6 +72,7 @@ func TestReadOnlyCopy(t *testing.T) {
 // TestRefusalsAreTold: what the sandbox refused stands in the answer of a script
 // and in the text of an inline command.
 func TestRefusalsAreTold(t *testing.T) {
+	testlevel.NotQuick(t, "waits for a deadline of seconds")
 	outside := t.TempDir()
 	target := filepath.Join(outside, "f")
 	r := newRig(t, map[string]string{

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perstack-ai/perstack-base/e2e/testlevel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/kernel"
 	"github.com/perstack-ai/perstack-base/sandbox/internal/filetest"
 	"golang.org/x/sys/unix"
@@ -46,6 +47,7 @@ func TestSessionsShareTheBudget(t *testing.T) {
 // TestConnectsHoldNoSeats: a connect waits until what was sent before is read, for which
 // the session needs a seat.
 func TestConnectsHoldNoSeats(t *testing.T) {
+	testlevel.NotQuick(t, "waits for what does not come")
 	seats := make(chan struct{}, 1)
 	take := func() (leave func()) {
 		seats <- struct{}{}

@@ -266,7 +266,9 @@ func (k *Keeper) ownMounts() (owner int, err error) {
 	// Who sends is told by the number that it has here.
 	err = unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	a := k.arena
-	fork := a.Add(unix.SYS_CLONE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS|uintptr(unix.SIGCHLD), 0)
+	// A kernel that does not know such a handle cannot join by one either.
+	const flags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_PIDFD
+	fork := a.Add(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, pointer(a, int64(0)))
 	tell := a.Add(unix.SYS_WRITE, givenIn, a.text("."), 1)
 	fork.OrElse = tell
 	tell.Then(a.Add(unix.SYS_PPOLL)) // it waits for the signal
@@ -283,15 +285,23 @@ func (k *Keeper) ownMounts() (owner int, err error) {
 	if fork.Errno() != 0 {
 		return 0, notLocked(fork)
 	}
+	return whoSent(pair[0])
+}
+
+// whoSent takes a message of a process in another namespace and returns its number here.
+func whoSent(socket int) (pid int, err error) {
 	control := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-	var n int
-	err = kernel.IgnoringEINTR(func() error { _, n, _, _, err = unix.Recvmsg(pair[0], make([]byte, 1), control, 0); return err })
+	n := 0
+	err = kernel.IgnoringEINTR(func() error { _, n, _, _, err = unix.Recvmsg(socket, make([]byte, 1), control, 0); return err })
 	if err != nil {
 		return 0, err
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:n])
-	if err != nil || len(messages) == 0 {
-		return 0, fmt.Errorf("keeping the mounts together: who has them does not say who it is (%w)", kernel.ErrGone)
+	if err == nil && len(messages) == 0 {
+		err = kernel.ErrGone
+	}
+	if err != nil {
+		return 0, err
 	}
 	sender, err := unix.ParseUnixCredentials(&messages[0])
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/perstack-ai/perstack-base/sandbox/internal/confine/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,6 +27,29 @@ func init() {
 		}
 		return unix.Fchmod(0, mode)
 	}}
+}
+
+// Whoever changes the directory of shared memory takes it from every other user, or opens
+// their files there to all. In namespaces it is the session's own.
+func init() {
+	shared := func(change func(fd int, st *unix.Stat_t) error) escape {
+		return escape{root: true, try: func() error {
+			fd, err := unix.Open(policy.SharedMemory, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			var st unix.Stat_t
+			if err := unix.Fstat(fd, &st); err != nil {
+				return err
+			}
+			return change(fd, &st)
+		}}
+	}
+	probeTable["shared-memory-mode"] = shared(func(_ int, st *unix.Stat_t) error { return unix.Chmod(policy.SharedMemory, st.Mode&0o7777) })
+	probeTable["shared-memory-mode-by-descriptor"] = shared(func(fd int, st *unix.Stat_t) error { return unix.Fchmod(fd, st.Mode&0o7777) })
+	probeTable["shared-memory-owner"] = shared(func(_ int, st *unix.Stat_t) error {
+		return unix.Chown(policy.SharedMemory, int(st.Uid), int(st.Gid))
+	})
 }
 
 // nullMode is the mode of the null device, which is open.

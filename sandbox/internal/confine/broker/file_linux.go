@@ -176,6 +176,9 @@ func (q *Question) change(o object, verb string, f func() error) Answer {
 		return Fail(o.e)
 	}
 	defer unix.Close(o.fd)
+	if o.path == q.broker.session.shared { // root's to change, for all who have files there
+		return Fail(unix.EPERM)
+	}
 	if !q.broker.session.writable(o.path) && !q.isOwnTerminal(o) {
 		if !filepath.IsAbs(o.path) { // a pipe or socket: nothing that a policy names
 			return Fail(unix.EPERM)

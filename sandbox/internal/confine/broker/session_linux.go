@@ -20,6 +20,7 @@ type Session struct {
 	Policy    policy.Policy
 	Kernel    kernel.Features
 	writes    []string // the writable roots, links resolved
+	shared    string   // that of them which is every user's
 	free      []string // those in which everything can be made
 	ports     listeners.TCP
 	names     listeners.Names
@@ -51,7 +52,7 @@ type Watcher interface {
 
 // NewSession makes one. See [Session] for the watchers.
 func NewSession(p policy.Policy, has kernel.Features, watchers func(started bool) []Watcher) *Session {
-	return &Session{Policy: p, Kernel: has, writes: p.Written(), free: p.Free(), watchers: watchers,
+	return &Session{Policy: p, Kernel: has, writes: p.Written(), shared: p.Shared(), free: p.Free(), watchers: watchers,
 		Seats: NewSeats(), Waits: make(chan struct{}, WaitingConnects), pending: make(chan struct{}, pendingConnects),
 		Receives: make(chan struct{}, WaitingReceives)}
 }

@@ -87,6 +87,15 @@ func (h *gitHeads) mend(limit time.Duration) (whole bool) {
 	return whole
 }
 
+// close ends that, for whoever takes down how commands end meanwhile, too: the number of
+// what is closed would lead to another directory, whose links are nobody's to remove.
+func (h *gitHeads) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = nil
+	h.links.close()
+}
+
 // mendOne puts back the HEAD of a repository, and returns the last that git accepts. Only
 // what no link leads to is that repository.
 func (h *gitHeads) mendOne(dir, last string) string {

@@ -120,3 +120,34 @@ func TestLinksInManyDirectories(t *testing.T) {
 		t.Error("it came to the end in no time")
 	}
 }
+
+// TestMendingEndsWithTheSession: who still looks at repositories when their session ends
+// does not use what is closed then, whose number may be another directory's. The race
+// detector sees that.
+func TestMendingEndsWithTheSession(t *testing.T) {
+	dir := t.TempDir()
+	git := filepath.Join(dir, ".git")
+	filetest.Must(t, os.MkdirAll(git, 0o755))
+	filetest.Must(t, os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644))
+	for range 20 {
+		l, err := holdLocks(dir)
+		filetest.Must(t, err)
+		filetest.Must(t, l.heads.keep([]string{git}, unix.Timespec{}))
+		begun, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			for n := range 50 {
+				l.mend(mendTime)
+				if n == 0 {
+					close(begun)
+				}
+			}
+		}()
+		<-begun
+		l.release()
+		<-ended
+		filetest.Must(t, os.Symlink("/elsewhere", filepath.Join(git, "later")))
+		l.mend(mendTime)
+		filetest.Must(t, os.Remove(filepath.Join(git, "later")))
+	}
+}

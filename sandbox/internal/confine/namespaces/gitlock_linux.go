@@ -185,7 +185,7 @@ func (l *gitLocks) release() {
 		return
 	}
 	l.mend(endTime) // no command is left
-	l.heads.links.close()
+	l.heads.close()
 	endGuard(l.root.Name())
 	for _, file := range l.held {
 		name := filepath.Join(".git", filepath.Base(file.Name()))

@@ -24,6 +24,8 @@ type Keeper struct {
 	arena *arena
 	mark  int // how much of the arena stays
 
+	uids, gids string // the ids of its user namespace, as they are mapped
+
 	Starting sync.Mutex // held while the rest of the arena is in use
 
 	mu   sync.Mutex   // one request at a time

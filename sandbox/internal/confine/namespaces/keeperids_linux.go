@@ -32,7 +32,11 @@ func (k *Keeper) writeIDs(uids, gids string) error {
 	if err := k.writeProc("uid_map", uids); err != nil {
 		return err
 	}
-	return k.writeProc("gid_map", gids)
+	if err := k.writeProc("gid_map", gids); err != nil {
+		return err
+	}
+	k.uids, k.gids = uids, gids
+	return nil
 }
 
 func (k *Keeper) writeProc(name, text string) error {

@@ -72,6 +72,16 @@ func (p Policy) Written() (paths []string) {
 	return paths
 }
 
+// Shared is that directory as it was found, links resolved, where commands have it; else "".
+func (p Policy) Shared() string {
+	for _, place := range p.Places {
+		if place.Write && place.Path == SharedMemory {
+			return place.Real
+		}
+	}
+	return ""
+}
+
 // Free are those of them in which commands may make everything, sockets too.
 func (p Policy) Free() (paths []string) {
 	for _, place := range p.Places {

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// SharedMemory is a directory of the machine's in which every user's programs make files.
+const SharedMemory = "/dev/shm"
+
 // A Policy says what commands may reach on this machine. Paths are absolute host
 // paths of files or directories, a directory standing for all below it. What does
 // not exist is skipped; what is not named is refused.
@@ -168,7 +171,7 @@ func DefaultPolicy(in Inputs) Policy {
 	p.read("--allow-read", "", p.Asked)
 	p.Bins = absolutes(filepath.SplitList(in.Path))
 	p.write("the workspace", in.Workspace)
-	p.write("shared memory", "/dev/shm")
+	p.write("shared memory", SharedMemory)
 	p.write("--allow-write", in.AllowWrite...)
 	p.tidy()
 	return p

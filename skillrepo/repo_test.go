@@ -154,7 +154,7 @@ func TestWatchAnnouncesChanges(t *testing.T) {
 }
 
 func TestPauseGrowsWithSkills(t *testing.T) {
-	for skills, want := range map[int]time.Duration{0: pollEvery, 400: pollEvery, 4000: 10 * pollEvery, 1e6: pollMost} {
+	for skills, want := range map[int]time.Duration{0: pollEvery, 320: pollEvery, 3200: 10 * pollEvery, 1e6: pollMost} {
 		if got := pause(skills); got != want {
 			t.Errorf("%d skills: %v, not %v", skills, got, want)
 		}

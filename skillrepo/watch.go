@@ -12,18 +12,18 @@ import (
 // costs one listing per directory and one stat per skill; unlike file system
 // events it also sees what happens behind links, in container mounts, on network
 // file systems, and in roots that do not exist yet.
-// Looking after one skill takes some 20 us: with pollSkill looks take one percent
+// Looking after one skill takes some 30 us: with pollSkill looks take one percent
 // of a core, however many skills there are.
 const (
-	pollEvery = time.Second             // but for more skills than 400
-	pollSkill = 2500 * time.Microsecond // for each skill
+	pollEvery = time.Second             // but for more skills than 320
+	pollSkill = 3125 * time.Microsecond // for each skill
 	pollMost  = 30 * time.Second
 )
 
 // Watch keeps the snapshot up with the disk until the context ends, and calls
 // onChange after the set of skills, a name or a description changed, whatever
 // noticed it first. The call comes within two seconds of the change, later only
-// with more than 400 skills.
+// with more than 320 skills.
 func (r *Repo) Watch(ctx context.Context, onChange func()) {
 	last := r.snap.Load()
 	told := last.fingerprint()
